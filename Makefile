@@ -1,0 +1,38 @@
+# Every target makes its own .venv first; a fresh clone needs nothing but python3 and make.
+PYTHON ?= python3
+WORKERS ?= 2
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help test reproduce lint types bench clean
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@echo "Variables: PYTHON=$(PYTHON) (makes .venv), WORKERS=$(WORKERS) (parallel tests)"
+
+$(INSTALLED): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install -q -c constraints.txt -e ".[dev]"
+	@touch $@
+
+test: $(INSTALLED) ## Run the tests
+	$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile
+
+reproduce: $(INSTALLED) ## Check the papers' claims and write out/reproduce
+	$(BIN)/polyrelu reproduce --out out/reproduce
+
+lint: $(INSTALLED) ## Check style and formatting with ruff
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(INSTALLED) ## Check types with mypy
+	$(BIN)/mypy --strict polyrelu
+
+bench: $(INSTALLED) ## Time the gradient flow against its peers
+	$(BIN)/python benchmarks/flow.py
+
+clean: ## Remove caches, builds and out/ (keeps .venv)
+	rm -rf out build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -path ./$(VENV) -prune -o -name __pycache__ -type d -exec rm -rf {} +

@@ -1,0 +1,69 @@
+"""polyrelu: what did gradient training make a classifier learn, and how far can it be trusted?
+
+    mix = polyrelu.OrthonormalMixture(dim=1000, positive=6, negative=4, alpha=0.1)
+    train = mix.sample(20_000, seed=0)
+    net = polyrelu.PolyReLUNet(dim=1000, width=2000, p=3, init="balanced", scale=1e-7, seed=0)
+    out = polyrelu.flow(net, train, loss="exp", until=1e-2)
+
+Names are imported when first used, so that ``import polyrelu`` costs nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from polyrelu.data import Dataset, NearlyOrthogonalSphere, OrthonormalMixture, SymmetricSeparable
+    from polyrelu.errors import InputError
+    from polyrelu.nets import PolyReLUNet, load, load_reference, save
+    from polyrelu.train import Status, Trajectory, Until, descend, flow
+
+__version__ = "0.1.0"
+
+_ROOMS = {
+    "Dataset": "data",
+    "InputError": "errors",
+    "NearlyOrthogonalSphere": "data",
+    "OrthonormalMixture": "data",
+    "PolyReLUNet": "nets",
+    "Status": "train",
+    "SymmetricSeparable": "data",
+    "Trajectory": "train",
+    "Until": "train",
+    "descend": "train",
+    "flow": "train",
+    "load": "nets",
+    "load_reference": "nets",
+    "save": "nets",
+}
+
+__all__ = [
+    "Dataset",
+    "InputError",
+    "NearlyOrthogonalSphere",
+    "OrthonormalMixture",
+    "PolyReLUNet",
+    "Status",
+    "SymmetricSeparable",
+    "Trajectory",
+    "Until",
+    "__version__",
+    "descend",
+    "flow",
+    "load",
+    "load_reference",
+    "save",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _ROOMS:
+        value = getattr(importlib.import_module(f"polyrelu.{_ROOMS[name]}"), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module 'polyrelu' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,21 @@
+"""Data with known structure: every set is one ``Dataset(X, y, cluster, centres, name)``.
+
+This room knows nothing of nets or training. Recipes (``OrthonormalMixture`` and its relatives) are small frozen
+records; ``recipe.sample(n, seed)`` gives the same rows for the same seed, on any machine and for any block size.
+"""
+
+from polyrelu.data._rows import RowSource
+from polyrelu.data.dataset import Dataset
+from polyrelu.data.mixture import OrthonormalMixture
+from polyrelu.data.recipe import parse_clusters
+from polyrelu.data.sphere import NearlyOrthogonalSphere
+from polyrelu.data.symmetric import SymmetricSeparable
+
+__all__ = [
+    "Dataset",
+    "NearlyOrthogonalSphere",
+    "OrthonormalMixture",
+    "RowSource",
+    "SymmetricSeparable",
+    "parse_clusters",
+]

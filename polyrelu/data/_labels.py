@@ -1,0 +1,54 @@
+"""Labels as they are kept: +1/-1 as floating numbers, or classes 0..C-1 as int64."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from polyrelu.errors import InputError, require
+
+_ALLOWED = "+1 or -1, or classes 0, 1, ... of an integer type"
+
+
+def as_labels(y: object, rows: int, dtype: torch.dtype, device: torch.device) -> torch.Tensor:
+    """Checked labels: ``dtype`` if every value is +1 or -1, int64 if they are whole numbers >= 0 of an integer type.
+
+    Integers 0/1 and booleans stay what they are, two classes 0 and 1; nothing is turned into +1/-1 silently. A class
+    below the largest may be absent (small test sets), but two different labels must be present.
+    """
+    labels = plain_tensor("y", y)
+    require(labels.shape == (rows,), "y", f"shape {tuple(labels.shape)}", f"one label per row of X, shape ({rows},)")
+    require(not labels.is_complex(), "y", f"{labels.dtype} labels", _ALLOWED)
+    if labels.dtype == torch.bool:
+        labels = labels.long()
+    signs = labels.is_floating_point() or bool(labels.min() < 0)
+    if signs and bool((wrong := labels.abs() != 1).any()):
+        first = int(wrong.nonzero()[0])
+        require(False, f"y[{first}]", f"{labels[first].item():g}", _ALLOWED)
+    if labels.min() == labels.max():
+        raise InputError(f"y=one class only, {labels[0].item():g} in all {rows} rows: expected at least two classes.")
+    return labels.to(device, dtype if signs else torch.int64)
+
+
+def as_clusters(cluster: object, rows: int, device: torch.device) -> torch.Tensor:
+    """Checked cluster numbers: int64, one per row, >= 0."""
+    index = plain_tensor("cluster", cluster)
+    require(
+        index.shape == (rows,), "cluster", f"shape {tuple(index.shape)}", f"one number per row of X, shape ({rows},)"
+    )
+    integer = not (index.is_floating_point() or index.is_complex() or index.dtype == torch.bool)
+    require(integer, "cluster", f"{index.dtype} numbers", "an integer type")
+    index = index.to(device, torch.int64)
+    require(bool(index.min() >= 0), "cluster", int(index.min()), "cluster numbers >= 0")
+    return index
+
+
+def plain_tensor(argument: str, given: object) -> torch.Tensor:
+    """A tensor from a tensor, a numpy array (read-only and foreign byte orders too) or a list of numbers."""
+    if isinstance(given, torch.Tensor):
+        return given.detach()
+    try:
+        array = np.asarray(given)
+        return torch.from_numpy(array.astype(array.dtype.newbyteorder("="), order="C"))
+    except (TypeError, ValueError):
+        raise InputError(f"{argument}={type(given).__name__}: expected a tensor, array or list of numbers.") from None

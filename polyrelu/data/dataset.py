@@ -1,0 +1,161 @@
+"""The one shape of data in the package: rows X, labels y and, where known, clusters and their centres."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy.typing as npt
+import torch
+
+from polyrelu.data import _rows
+from polyrelu.data._checks import whole
+from polyrelu.data._labels import as_clusters, as_labels, plain_tensor
+from polyrelu.data._rows import BLOCK, RowSource
+from polyrelu.errors import InputError, require
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Dataset:
+    """S = {(x_i, y_i), i < n}, x_i in R^D; checked once, when it is made, and never changed.
+
+    Parameters
+    ----------
+    X : Tensor (n, D), numpy array, or row source
+        Finite floating numbers; their dtype and device are those of the set. A memory-mapped array (``np.load`` with
+        ``mmap_mode="r"``) and a ``RowSource`` stay where they are and are read block by block; the check that all
+        numbers are finite reads them through once. ``rows()`` is the way to get a tensor whatever X is.
+    y : Tensor (n,), array or list
+        +1/-1 (kept in X's dtype), or classes 0..C-1 of an integer type (kept as int64). Integers 0/1 and booleans are
+        two classes 0 and 1 and stay so. At least two classes are present.
+    cluster : (n,) integers >= 0, optional
+        The hidden sub-class of each row; below K when ``centres`` are given.
+    centres : (K, D), optional
+        One centre per cluster, in the same units as X.
+    name : str
+        What reports call the set; recipes put themselves here.
+    """
+
+    X: torch.Tensor | RowSource | npt.NDArray[Any]
+    y: torch.Tensor
+    cluster: torch.Tensor | None = None
+    centres: torch.Tensor | None = None
+    name: str = "data"
+
+    def __post_init__(self) -> None:
+        """Bring every field to its kept form, or say in one line what is wrong with it."""
+        X = _rows.as_rows(self.X)
+        n, dim = X.shape
+        device = _rows.read(X, 0, 1).device
+        checked: dict[str, object] = {"X": X, "y": as_labels(self.y, n, X.dtype, device)}
+        if self.centres is not None:
+            centres = plain_tensor("centres", self.centres).to(device, X.dtype)
+            good = centres.ndim == 2 and centres.shape[0] > 0 and centres.shape[1] == dim
+            require(good, "centres", f"shape {tuple(centres.shape)}", f"shape (K, {dim}), as many columns as X")
+            require(bool(centres.isfinite().all()), "centres", "NaN or infinity", "finite numbers")
+            checked["centres"] = centres
+        if self.cluster is not None:
+            cluster = as_clusters(self.cluster, n, device)
+            if self.centres is not None:
+                allowed = f"cluster numbers below {len(centres)}, the number of centres"
+                require(int(cluster.max()) < len(centres), "cluster", int(cluster.max()), allowed)
+            checked["cluster"] = cluster
+        require(isinstance(self.name, str), "name", repr(self.name), "a text")
+        _rows.check_finite(X)
+        for field, value in checked.items():
+            object.__setattr__(self, field, value)
+
+    def __len__(self) -> int:
+        """Number of rows n."""
+        return int(self._source.shape[0])
+
+    def __repr__(self) -> str:
+        """One line, never the numbers themselves."""
+        kind = "" if isinstance(self.X, torch.Tensor) else ", read by blocks"
+        return f"Dataset({self.name!r}, n={len(self)}, dim={self.dim}, classes={self.classes}, {self.dtype}{kind})"
+
+    @property
+    def dim(self) -> int:
+        """Number of columns D."""
+        return int(self._source.shape[1])
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The floating type of X, and of y if it is +1/-1."""
+        return self._source.dtype
+
+    @property
+    def binary(self) -> bool:
+        """Are the labels +1/-1? (Classes 0/1 are two classes, not ``binary``.)"""
+        return self.y.is_floating_point()
+
+    @property
+    def classes(self) -> int:
+        """Number of classes C: 2 for +1/-1, else the largest class + 1."""
+        return 2 if self.binary else int(self.y.max()) + 1
+
+    def rows(self, start: int = 0, stop: int | None = None) -> torch.Tensor:
+        """Rows start..stop-1 as a tensor; all of them by default (a view, not a copy, when X is a tensor)."""
+        n = len(self)
+        stop = n if stop is None else stop
+        require(0 <= start <= stop <= n, "rows", f"({start}, {stop})", f"0 <= start <= stop <= {n}")
+        return _rows.read(self._source, start, stop)
+
+    def blocks(self, size: int = BLOCK) -> Iterator[tuple[int, torch.Tensor]]:
+        """(start, rows start..start+size-1) from first to last; the last block may be shorter."""
+        whole("size", size, 1)
+        return ((start, self.rows(start, min(start + size, len(self)))) for start in range(0, len(self), size))
+
+    def class_means(self) -> torch.Tensor:
+        """m_c = mean of the rows of class c, (C, D); for +1/-1 the order is [+1, -1].
+
+        Streamed, summed in float64, returned in X's dtype. O(n D) time, O(C D) memory.
+        """
+        group = (self.y < 0).long() if self.binary else self.y
+        present = set(group.tolist())
+        absent = next((c for c in range(self.classes) if c not in present), None)
+        if absent is not None:
+            raise InputError(f"y={self.classes} classes: expected rows of every class, but class {absent} has none.")
+        sums = torch.zeros(self.classes, self.dim, dtype=torch.float64, device=self.y.device)
+        for start, block in self.blocks():
+            sums.index_add_(0, group[start : start + len(block)], block.double())
+        return (sums / group.bincount()[:, None]).to(self.dtype)
+
+    def subset(self, index: torch.Tensor | npt.NDArray[Any] | Sequence[int] | slice) -> Dataset:
+        """The rows named by numbers (negative ones count from the end), a mask (n,) or a slice, in that order.
+
+        The chosen rows are held in memory, also when X is read by blocks; both classes must be among them.
+        """
+        n = len(self)
+        try:
+            wanted = index if isinstance(index, slice) else plain_tensor("index", index).cpu()
+            if isinstance(wanted, torch.Tensor) and wanted.dtype == torch.uint8:
+                wanted = wanted.long()  # torch would read bytes as a mask
+            chosen = torch.arange(n)[wanted]
+        except (IndexError, ValueError):
+            raise InputError(f"index={index}: expected row numbers below {n}, a mask of {n} rows or a slice.") from None
+        require(chosen.ndim == 1 and len(chosen) > 0, "index", index, "at least one row, as a list, mask or slice")
+        place = chosen.to(self.y.device)
+        return dataclasses.replace(
+            self,
+            X=_rows.gather(self._source, chosen),
+            y=self.y[place],
+            cluster=None if self.cluster is None else self.cluster[place],
+        )
+
+    def to(self, dtype: torch.dtype | None = None, device: torch.device | str | None = None) -> Dataset:
+        """The same set in another floating type or on another device; a row source is converted block by block."""
+        dtype = self.dtype if dtype is None else dtype
+        good = isinstance(dtype, torch.dtype) and dtype.is_floating_point
+        require(good, "dtype", dtype, "a floating torch type such as torch.float64")
+        if isinstance(self.X, torch.Tensor):
+            return dataclasses.replace(self, X=self.X.to(device=device, dtype=dtype))
+        return dataclasses.replace(self, X=_rows.CastRows(self._source, dtype, device))
+
+    @property
+    def _source(self) -> _rows.Rows:
+        """X after the check: never an array any more."""
+        return self.X  # type: ignore[return-value]

@@ -1,0 +1,15 @@
+"""Errors a person can act on: which argument, what came, what is allowed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class InputError(ValueError):
+    """Bad input, caught at the door; the command line turns it into one line and exit code 2."""
+
+
+def require(condition: bool, argument: str, given: Any, allowed: str) -> None:
+    """Raise ``InputError("alpha=-0.1: expected a number >= 0.")`` unless ``condition`` holds."""
+    if not condition:
+        raise InputError(f"{argument}={given}: expected {allowed}.")

@@ -1,0 +1,67 @@
+"""The small convolutional net of the margin paper (Lyu & Li, ICLR 2020; SOURCES 4.2)."""
+
+from __future__ import annotations
+
+import math
+from typing import final
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from polyrelu.errors import InputError
+from polyrelu.nets._base import Net, choice, counts, floating, generator, normal, start
+
+BIASES = {"all": 4, "first": 1, "none": 0}
+
+
+@final
+class SmallCNN(Net):
+    """conv32 5x5, pool, conv64 3x3, pool, fc ``hidden``, fc ``outputs``; ReLU, SAME padding, 2x2 max-pools.
+
+    Takes (n, side*side) rows, or (n, 1, side, side) images, in row-major order. He-normal weights times ``scale``,
+    zero biases in all four layers or, with ``bias="first"``, only in the first, which makes the net homogeneous of
+    degree 4 in the other weights and the pair (first weight, first bias). The paper has 1024 hidden units.
+    """
+
+    def __init__(
+        self,
+        side: int = 28,
+        outputs: int = 10,
+        *,
+        hidden: int = 1024,
+        bias: str = "all",
+        scale: float = 1.0,
+        seed: int = 0,
+        dtype: torch.dtype = torch.float32,
+    ) -> None:
+        sizes = counts(side=side, outputs=outputs, hidden=hidden)
+        super().__init__(side * side, outputs, sizes | start(scale, seed) | {"bias": choice("bias", bias, BIASES)})
+        self.side = side
+        left = math.ceil(math.ceil(side / 2) / 2)  # SAME pools round up
+        shapes = [(32, 1, 5, 5), (64, 32, 3, 3), (hidden, 64 * left * left), (outputs, hidden)]
+        source, dtype = generator(seed), floating(dtype)
+        self.weights = nn.ParameterList(
+            normal(shape, scale * math.sqrt(2 / math.prod(shape[1:])), source, dtype) for shape in shapes
+        )
+        self.biases = nn.ParameterList(
+            nn.Parameter(torch.zeros(shape[0], dtype=dtype)) for shape in shapes[: BIASES[bias]]
+        )
+
+    def images(self, X: Tensor) -> Tensor:
+        """Images (n, 1, side, side), from those or from flat rows."""
+        shape = (1, self.side, self.side)
+        if tuple(X.shape[1:]) not in ((self.dim,), shape):
+            raise InputError(
+                f"X of shape {tuple(X.shape)}: expected (n, {self.dim}) or (n, 1, {self.side}, {self.side})."
+            )
+        return X.reshape(len(X), *shape)
+
+    def forward(self, X: Tensor) -> Tensor:
+        """Logits of the images ``X``, flat or not."""
+        first, second, third, last = self.weights
+        b = [*self.biases, None, None, None, None]
+        X = functional.conv2d(self.images(X), first, b[0], padding="same").relu()
+        X = functional.conv2d(functional.max_pool2d(X, 2, ceil_mode=True), second, b[1], padding="same").relu()
+        X = functional.max_pool2d(X, 2, ceil_mode=True).flatten(1)
+        return self.answer(functional.linear(functional.linear(X, third, b[2]).relu(), last, b[3]))

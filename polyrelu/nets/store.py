@@ -1,0 +1,162 @@
+"""Nets in files: safetensors with the settings beside the weights. Reading one never runs code."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from polyrelu.errors import InputError, require
+from polyrelu.files import write_atomically
+from polyrelu.nets._base import DTYPES, Net
+from polyrelu.nets.averaging import FixedOutputNet, GroupedNet
+from polyrelu.nets.baselines import MLP, LeakyReLUNet, LogisticRegression, PlainPolyNet, TanhNet
+from polyrelu.nets.cnn import SmallCNN
+from polyrelu.nets.ideal import AverageClassifier, BayesClassifier, CentreClassifier, NearestCentre, RobustClassifier
+from polyrelu.nets.polyrelu_net import PolyReLUNet
+
+FORMAT = "polyrelu-net"
+VERSION = 1
+KINDS: dict[str, type[Net]] = {
+    kind.__name__: kind
+    for kind in (
+        PolyReLUNet,
+        AverageClassifier,
+        CentreClassifier,
+        BayesClassifier,
+        NearestCentre,
+        RobustClassifier,
+        PlainPolyNet,
+        TanhNet,
+        LeakyReLUNet,
+        LogisticRegression,
+        MLP,
+        FixedOutputNet,
+        GroupedNet,
+        SmallCNN,
+    )
+}
+
+
+def save(net: Net, path: str | Path) -> Path:
+    """Write ``net`` to ``path``, whole or not at all; `load` gives back an equal net of the same dtype."""
+    kind = type(net).__name__
+    require(KINDS.get(kind) is type(net), "net", kind, f"one of {', '.join(KINDS)}")
+    tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in net.state_dict().items()}
+    _require_finite(tensors, "net", kind)
+    metadata = {"format": FORMAT, "version": str(VERSION), "kind": kind, "config": json.dumps(net.config())}
+    try:
+        return write_atomically(path, lambda temporary: save_file(tensors, temporary, metadata))
+    except OSError as error:
+        raise InputError(f"path={path}: expected a file that can be written ({error.strerror}).") from None
+
+
+def load(path: str | Path) -> Net:
+    """The net that `save` wrote to ``path``, on the CPU."""
+    tensors, metadata = _read(path)
+    require(metadata.get("format") == FORMAT, "path", path, "a net saved by polyrelu, this is another program's file")
+    version = metadata.get("version", "")
+    require(version.isdecimal() and int(version) >= 1, "path", path, f"a format version, the file says {version!r}")
+    if int(version) > VERSION:
+        raise InputError(
+            f"path={path}: written by a newer polyrelu (format {version}, this one reads {VERSION}); upgrade polyrelu."
+        )
+    kind = metadata.get("kind", "")
+    require(kind in KINDS, "path", path, f"one of {', '.join(KINDS)}, the file says {kind!r}")
+    try:
+        net = KINDS[kind].restore(json.loads(metadata["config"]), tensors)
+    except (KeyError, TypeError, AttributeError, ValueError, RuntimeError) as error:  # InputError is a ValueError
+        raise InputError(f"path={path}: its weights and settings do not fit {kind} ({error!s}).") from None
+    _require_finite(net.state_dict(), "path", path)
+    return net
+
+
+def load_reference(path: str | Path, p: float, *, normalise_input: bool = True) -> PolyReLUNet:
+    """The net in a checkpoint of GitHub hanchmin/pReLU_ICML24 (SOURCES 1.7).
+
+        relu((x - center) @ W)^p / |W_col|^(p-1) / |x - center|^(p-1) @ output.T + bias
+
+    Parameters
+    ----------
+    path : a ``.pt`` state dict, bare or under "state_dict": ``center`` [D] or [1, D], ``prelulayer.W`` [D, h],
+        ``output_net.weight`` [C, h] and, if there is one, ``output_net.bias`` [C]. Read with ``weights_only=True``.
+    p : the power, which the file does not hold
+    normalise_input : the division by |x - center|^(p-1), on in the published runs on real data
+    """
+    state = _read_reference(path)
+    center, W, V = (_matrix(path, state, key) for key in ("center", "prelulayer.W", "output_net.weight"))
+    (dim, width), outputs = W.shape, len(V)
+    _require_shape(path, "center", center, (1, dim))
+    _require_shape(path, "output_net.weight", V, (outputs, width))
+    bias = _matrix(path, state, "output_net.bias") if state.get("output_net.bias") is not None else None
+    if bias is not None:
+        _require_shape(path, "output_net.bias", bias, (1, outputs))
+    net = PolyReLUNet(
+        dim,
+        width,
+        p,
+        outputs,
+        init="zeros",
+        centre=center[0] if center.any() else None,
+        bias=bias is not None,
+        normalise_input=normalise_input,
+        dtype=W.dtype,
+    )
+    with torch.no_grad():
+        net.weight.copy_(W.T)
+        net.output.copy_(V)
+        if net.bias is not None and bias is not None:
+            net.bias.copy_(bias[0])
+    return net
+
+
+def _read(path: str | Path) -> tuple[dict[str, Tensor], dict[str, str]]:
+    _require_file(path)
+    try:
+        with safe_open(path, framework="pt") as file:
+            return {name: file.get_tensor(name) for name in file.keys()}, file.metadata() or {}  # noqa: SIM118
+    except (SafetensorError, OSError, RuntimeError) as error:
+        raise InputError(
+            f"path={path}: expected a whole safetensors file; it is cut short or foreign ({error})."
+        ) from None
+
+
+def _read_reference(path: str | Path) -> dict[str, Any]:
+    _require_file(path)
+    try:
+        state = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:  # a damaged pickle can raise anything; none of its code is run
+        reason = str(error).strip().split("\n")[0]
+        raise InputError(f"path={path}: expected a torch checkpoint of tensors only ({reason}).") from None
+    if isinstance(state, dict) and "state_dict" in state:
+        state = state["state_dict"]
+    require(isinstance(state, dict), "path", path, f"a state dict, found a {type(state).__name__}")
+    return dict(state)
+
+
+def _matrix(path: str | Path, state: dict[str, Any], key: str) -> Tensor:
+    """``state[key]`` as a finite float matrix; a vector becomes one row."""
+    require(key in state, "path", path, f"the key {key!r}, found {sorted(map(str, state))}")
+    value = state[key]
+    good = isinstance(value, Tensor) and value.dtype in DTYPES.values() and value.ndim in (1, 2) and value.numel() > 0
+    require(good, "path", path, f"{key!r} as a float32 or float64 matrix")
+    _require_finite({key: value}, "path", path)
+    return value.reshape(1, -1) if value.ndim == 1 else value  # type: ignore[no-any-return]
+
+
+def _require_shape(path: str | Path, key: str, value: Tensor, shape: tuple[int, int]) -> None:
+    require(tuple(value.shape) == shape, "path", path, f"{key!r} of shape {shape}, found {tuple(value.shape)}")
+
+
+def _require_file(path: str | Path) -> None:
+    require(Path(path).is_file(), "path", path, "an existing file")
+
+
+def _require_finite(tensors: dict[str, Tensor], argument: str, given: object) -> None:
+    for name, tensor in tensors.items():
+        require(bool(tensor.isfinite().all()), argument, given, f"finite weights, {name!r} holds NaN or inf")

@@ -1,0 +1,269 @@
+"""Gradient descent as the papers ran it: GD, SGD and Adam, with a constant or a loss-based rate.
+
+    theta <- theta - eta grad L(theta)            full batch, or L over a batch of a shuffled epoch
+    loss-based rate (Lyu & Li 2020):  eta = a / L(previous epoch);  the epoch's loss fell: a <- a 2^(1/5),
+    otherwise the epoch is rolled back and a <- a / 2^(1/10);  a stays in [1e-9, 1]
+
+The gradient of L relative to a frame, exp(log L_batch - log L_epoch) grad log L_batch, is computed in log domain, so
+losses far below floating point (1e-800) still train. Works for any module that maps (n, D) to (n,) or (n, C).
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from polyrelu.data import Dataset
+from polyrelu.errors import require
+from polyrelu.nets import PolyReLUNet
+from polyrelu.train.check import fits_data
+from polyrelu.train.field import BLOCK, count_correct
+from polyrelu.train.frame import Frame
+from polyrelu.train.landing import Status, Until
+from polyrelu.train.losses import check_loss, pull
+from polyrelu.train.record import Probes, median_alignment
+from polyrelu.train.trajectory import History, Progress, Silent, Trajectory, thinned
+
+METHODS = ("gd", "sgd", "adam")
+RISE, FALL, LOWEST = 2 ** (1 / 5), 2 ** (1 / 10), 1e-9
+
+
+def descend(
+    net: nn.Module,
+    data: Dataset,
+    *,
+    method: str = "gd",
+    rate: float = 0.2,
+    loss: str = "exp",
+    until: float | Until = 1e-2,
+    steps: int = 10_000,
+    batch: int = 100,
+    loss_based: bool = False,
+    every: int = 1,
+    seed: int = 0,
+    progress: Progress | None = None,
+    after: Trajectory | None = None,
+) -> Trajectory:
+    """Train a copy of ``net`` by descent on the mean loss; the same Trajectory as ``flow``.
+
+    Parameters
+    ----------
+    method : "gd" (one step per pass, streamed over blocks), "sgd" or "adam" (batches of a shuffled epoch)
+    rate : learning rate; with ``loss_based`` the starting value of ``a`` above
+    steps : at most this many parameter updates
+    every : passes over the data between two checks of the loss on the whole training set
+    """
+    until = Until.of(until)
+    check_loss(loss)
+    check(net, data, method, rate, steps, batch, every)
+    run = Descent(
+        copy.deepcopy(net),
+        data,
+        method=method,
+        rate=rate,
+        loss=loss,
+        batch=batch,
+        loss_based=loss_based,
+        seed=seed,
+        after=after,
+    )
+    progress = progress or Silent()
+    status = run.verdict(until)
+    try:
+        while status is None and run.step < steps:
+            for _ in range(every):
+                if run.step < steps:
+                    run.epoch(steps)
+            run.measure()
+            run.note()
+            progress.update(time=run.time, log_loss=run.log_loss, evaluations=run.passes, neurons=0)
+            status = run.verdict(until)
+    except KeyboardInterrupt:
+        run.net.load_state_dict(run.good)
+        status = Status.INTERRUPTED
+    settings = {"method": method, "rate": rate, "loss": loss, "batch": batch, "loss_based": loss_based, "seed": seed}
+    return run.trajectory(status or Status.BUDGET, settings)
+
+
+class Descent:
+    """A descent under way."""
+
+    def __init__(
+        self,
+        net: nn.Module,
+        data: Dataset,
+        *,
+        method: str,
+        rate: float,
+        loss: str,
+        batch: int,
+        loss_based: bool,
+        seed: int,
+        after: Trajectory | None,
+    ) -> None:
+        self.net, self.data, self.loss, self.before = net, data, loss, after
+        self.dtype = next(net.parameters()).dtype
+        self.y = data.y.to(self.dtype) if data.binary else data.y
+        self.batch = None if method == "gd" else min(batch, len(data))
+        self.loss_based, self.rate, self.began = loss_based, rate, time.perf_counter()
+        self.generator = torch.Generator().manual_seed(seed)
+        trained = [p for p in net.parameters() if p.requires_grad]
+        self.optimiser = (torch.optim.Adam if method == "adam" else torch.optim.SGD)(trained, lr=rate)
+        self.probes = Probes.of(net, data) if isinstance(net, PolyReLUNet) else None
+        self.moments: list[dict[str, Any]] = [] if after is None else after.history.moments()
+        self.step = 0 if after is None else int(after.history.clock[-1])
+        self.time = 0.0 if after is None else after.time
+        self.passes = 0.0 if after is None else after.evaluations
+        self.good = copy.deepcopy(net.state_dict())
+        self.measure()
+        if after is None:
+            self.note()
+
+    def measure(self) -> None:
+        """Log of the mean loss, and accuracy, on the whole training set; a finite loss makes this the state to keep."""
+        losses, correct = [], 0
+        with torch.no_grad():
+            for start, x in self.data.blocks(BLOCK):
+                y = self.y[start : start + len(x)]
+                f = logits(self.net, x.to(self.dtype))
+                losses.append(pull(self.loss, f, y).log_loss.double().logsumexp(0))
+                correct += count_correct(f, y)
+        self.log_loss = float(torch.stack(losses).logsumexp(0)) - math.log(len(self.data))
+        self.accuracy = correct / len(self.data)
+        if not math.isnan(self.log_loss) and self.log_loss < math.inf:
+            self.good = copy.deepcopy(self.net.state_dict())
+
+    def epoch(self, most: int) -> None:
+        """One pass over the data; with the loss-based rate it is undone if the loss did not fall."""
+        frame = self.log_loss if self.loss_based else 0.0
+        for group in self.optimiser.param_groups:
+            group["lr"] = self.rate
+        optimiser = copy.deepcopy(self.optimiser.state_dict()) if self.loss_based else None
+        updates = 0
+        self.optimiser.zero_grad()
+        for x, y in self.batches():
+            f = logits(self.net, x)
+            share = len(self.data) if self.batch is None else len(y)
+            relative_loss(self.loss, f, y, frame).div(share).backward()  # type: ignore[no-untyped-call]
+            if self.batch is not None:
+                self.update()
+                updates += 1
+                if self.step + updates >= most:
+                    break
+        if self.batch is None:
+            self.update()
+            updates = 1
+        self.passes += 1
+        self.step += updates
+        if not self.loss_based:
+            self.time += updates * self.rate
+            return
+        before = self.log_loss
+        self.measure()
+        if self.log_loss < before:
+            self.time += updates * self.rate
+            self.rate = min(self.rate * RISE, 1.0)
+            return
+        self.net.load_state_dict(self.good)
+        self.optimiser.load_state_dict(optimiser or {})
+        self.rate = max(self.rate / FALL, LOWEST)
+        self.measure()
+
+    def update(self) -> None:
+        """One parameter update."""
+        self.optimiser.step()
+        self.optimiser.zero_grad()
+
+    def batches(self) -> Iterator[tuple[Tensor, Tensor]]:
+        """Blocks in order for a full gradient; otherwise shuffled batches (rows not in memory: block by block)."""
+        if self.batch is None:
+            for start, x in self.data.blocks(BLOCK):
+                yield x.to(self.dtype), self.y[start : start + len(x)]
+        elif isinstance(self.data.X, Tensor):
+            order = torch.randperm(len(self.data), generator=self.generator)
+            for index in torch.split(order, self.batch):
+                yield self.data.X[index].to(self.dtype), self.y[index]
+        else:
+            starts = range(0, len(self.data), BLOCK)
+            for k in torch.randperm(len(starts), generator=self.generator).tolist():
+                x = self.data.rows(starts[k], min(starts[k] + BLOCK, len(self.data))).to(self.dtype)
+                for index in torch.split(torch.randperm(len(x), generator=self.generator), self.batch):
+                    yield x[index], self.y[starts[k] + index]
+
+    def note(self) -> None:
+        """Record where the descent stands."""
+        moment: dict[str, Any] = {
+            "clock": self.step,
+            "log_time": math.log(self.time) if self.time > 0 else -math.inf,
+            "log_loss": self.log_loss,
+            "accuracy": self.accuracy,
+        }
+        if self.probes is not None and isinstance(self.net, PolyReLUNet):
+            with torch.no_grad():
+                moment["log_contribution"] = self.net.log_contributions().cpu().numpy()
+                cosines = self.probes.cosines(self.net.directions(), Frame())
+            moment |= {name: values.cpu().numpy() for name, values in cosines.items()}
+        self.moments = thinned([*self.moments, moment])
+
+    def verdict(self, until: Until) -> Status | None:
+        """The first stop condition that holds."""
+        if math.isnan(self.log_loss) or self.log_loss == math.inf:
+            self.net.load_state_dict(self.good)
+            return Status.DIVERGED
+        if until.loss is not None and self.log_loss <= math.log(until.loss):
+            return Status.LOSS
+        if until.time is not None and self.time >= until.time * (1 - 1e-9):
+            return Status.TIME
+        if until.accurate and self.accuracy >= 1:
+            return Status.ACCURATE
+        if until.alignment is not None and median_alignment(self.moments[-1]) >= until.alignment:
+            return Status.ALIGNED
+        return None
+
+    def trajectory(self, status: Status, settings: dict[str, Any]) -> Trajectory:
+        """What is left of the run."""
+        return Trajectory(
+            net=self.net,
+            status=status,
+            history=History.of(self.moments),
+            evaluations=self.passes,
+            seconds=time.perf_counter() - self.began + (0.0 if self.before is None else self.before.seconds),
+            counts={"steps": float(self.step)},
+            settings=settings,
+        )
+
+
+def logits(net: nn.Module, x: Tensor) -> Tensor:
+    """Outputs as (n, C), one logit as (n, 1)."""
+    f: Tensor = net(x)
+    return f[:, None] if f.ndim == 1 else f
+
+
+def relative_loss(name: str, f: Tensor, y: Tensor, frame: float) -> Tensor:
+    """``sum_i l_i / exp(frame)``, differentiable also where a squared loss is exactly zero."""
+    if name == "squared":
+        return pull(name, f, y).direction.square().sum() * (0.5 * math.exp(-frame))
+    return (pull(name, f, y).log_loss - frame).exp().sum()
+
+
+def check(net: nn.Module, data: Dataset, method: str, rate: float, steps: int, batch: int, every: int) -> None:
+    """Refuse what cannot be trained, in words."""
+    require(isinstance(data, Dataset), "data", type(data).__name__, "a Dataset")
+    require(method in METHODS, "method", method, f"one of {', '.join(METHODS)}")
+    require(rate > 0 and math.isfinite(rate), "rate", rate, "a positive number")
+    for name, value in (("steps", steps), ("batch", batch), ("every", every)):
+        require(value >= 1, name, value, "a whole number >= 1")
+    if isinstance(net, PolyReLUNet):
+        fits_data(net, data)
+        require(
+            net.is_plain(),
+            "net",
+            "weights too small for this dtype",
+            "a larger scale, float64, or flow, which takes any",
+        )

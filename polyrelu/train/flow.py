@@ -1,0 +1,246 @@
+"""Gradient flow of a PolyReLUNet, error-controlled, indifferent to the initial scale.
+
+    theta' = -grad L(theta),   L = (1/n) sum_i l(f(x_i), y_i)
+
+integrated in polar coordinates (polar.py) by an adaptive Runge-Kutta pair (pair.py): on the full data when they are
+few, otherwise on a surrogate whose defect the full data correct (defect.py). Neurons that have met travel as one and
+inactive ones stay at home (groups.py).
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from polyrelu.data import Dataset
+from polyrelu.errors import require
+from polyrelu.nets import PolyReLUNet
+from polyrelu.train.check import fits_data
+from polyrelu.train.defect import Attempt, OneLevel, TwoLevel, idle
+from polyrelu.train.field import Field
+from polyrelu.train.frame import Frame
+from polyrelu.train.groups import Roll
+from polyrelu.train.landing import Landing, Status, Until
+from polyrelu.train.losses import check_loss
+from polyrelu.train.pair import Point, StepUnderflowError
+from polyrelu.train.polar import State, distance, error_size
+from polyrelu.train.record import Probes, Recorder, median_alignment
+from polyrelu.train.surrogate import summarise
+from polyrelu.train.trajectory import History, Progress, Silent, Trajectory
+
+FIRST = 0.05  # radians by which the first step may turn the neurons
+LONGEST = 1e6  # clock that may pass in one step
+ALIGNED = 0.3  # merging is tried once this share of the neurons turns slowly
+
+
+def flow(
+    net: PolyReLUNet,
+    data: Dataset,
+    *,
+    loss: str = "exp",
+    until: float | Until = 1e-2,
+    rtol: float = 1e-2,
+    record: Sequence[float] = (),
+    surrogate: int = 128,
+    merge: bool = True,
+    drop: bool = True,
+    max_evaluations: float = 10_000,
+    progress: Progress | None = None,
+    after: Trajectory | None = None,
+) -> Trajectory:
+    """Follow the gradient flow of ``net`` on ``data`` until a loss (or an ``Until``) is reached.
+
+    Parameters
+    ----------
+    loss : "exp", "logistic", "cross_entropy" or "squared"
+    rtol : error allowed per step, in radians of direction and in relative norm
+    record : flow times at which to keep a copy of the network (``Trajectory.snapshots``)
+    surrogate : size of the set on which steps are taken between passes over the data; 0 takes every step on the
+        data themselves, and so do data less than eight times as many
+    merge : let neurons that met, within the bound ``rtol`` of groups.py, travel as one
+    drop : leave neurons that no sample activates out of the products
+    after : go on from an earlier run (its clock, time and history); ``net`` should be its network
+
+    The given network is not changed; an interrupt (Ctrl-C) returns what was reached.
+    """
+    until = Until.of(until)
+    check_loss(loss)
+    require(isinstance(net, PolyReLUNet), "net", type(net).__name__, "a PolyReLUNet (descend trains any module)")
+    require(isinstance(data, Dataset), "data", type(data).__name__, "a Dataset")
+    fits_data(net, data)
+    require(1e-8 <= rtol <= 0.1, "rtol", rtol, "a number between 1e-8 and 0.1")
+    require(all(t > 0 and math.isfinite(t) for t in record), "record", list(record), "positive times")
+    rows, y = source(net, data)
+    full = Field(rows, y, loss=loss, p=net.p, biased=net.bias is not None)
+    two_level = 0 < 8 * surrogate <= len(y)
+    solver = TwoLevel(full, summarise(rows, y, surrogate)) if two_level else OneLevel(full)
+    landing = Landing(until, record)
+    run = Run(net, solver, Recorder(Probes.of(net, data), record, after), after)
+    progress = progress or Silent()
+    status = None
+    try:
+        run.begin(drop)
+        span = FIRST / max(run.speed(), FIRST / LONGEST)
+        while status is None:
+            attempt = solver.step(run.point, run.known, span=min(span, LONGEST), tol=rtol, landing=landing)
+            growth = 0.9 * (rtol / max(attempt.error, 1e-300)) ** (1 / 3) if attempt.error <= 1e9 else 0.1
+            if not attempt.error <= rtol:
+                span = attempt.span * min(0.7, max(0.1, growth))
+                run.counts["rejected"] += 1
+                continue
+            run.commit(attempt, rtol)
+            if drop:
+                run.drop(attempt.idle)
+            if merge:
+                run.merge(rtol)
+            span = attempt.span * (min(5.0, growth) if two_level else 1.0)
+            progress.update(
+                time=math.exp(min(run.point.log_t, 700.0)),
+                log_loss=run.point.slope.log_loss,
+                evaluations=run.evaluations(),
+                neurons=len(run.point.state.kappa),
+            )
+            status = run.verdict(until, landing, max_evaluations)
+            if status is not None and run.confirm():
+                status = run.verdict(until, landing, max_evaluations)
+    except KeyboardInterrupt:
+        status = Status.INTERRUPTED
+    except StepUnderflowError:
+        status = Status.STEP_UNDERFLOW
+    settings = {"method": "flow", "loss": loss, "rtol": rtol, "surrogate": surrogate, "merge": merge, "drop": drop}
+    return run.trajectory(status, settings)
+
+
+class Run:
+    """A flow under way: the moving neurons, who travels with whom, what the data said last, and the record."""
+
+    def __init__(
+        self, net: PolyReLUNet, solver: OneLevel | TwoLevel, recorder: Recorder, after: Trajectory | None
+    ) -> None:
+        self.net, self.solver, self.recorder, self.before = net, solver, recorder, after
+        self.began = time.perf_counter()
+        bias = net.weight.new_zeros(net.outputs) if net.bias is None else net.bias
+        self.state = State.of(net.polar(), bias.detach().clone())
+        self.roll = Roll.of(self.state)
+        self.counts = {"steps": 0.0, "rejected": 0.0}
+        self.exact = True  # the slope at the point comes from the data, not from the surrogate
+        self.still = False
+
+    def begin(self, drop: bool) -> None:
+        """The first pass over the data."""
+        clock, log_t = 0.0, -math.inf
+        if self.before is not None:
+            clock, log_t = float(self.before.history.clock[-1]), float(self.before.history.log_time[-1])
+        slope = self.solver.full(self.state)
+        self.point, self.known = Point(clock, log_t, self.state, slope), self.solver.known(self.state, slope)
+        if self.before is None:
+            self.recorder.note(self.point, Frame(), self.roll)
+        if drop:
+            self.drop(idle(slope))
+
+    def commit(self, attempt: Attempt, rtol: float) -> None:
+        """Take an accepted step."""
+        self.recorder.keep(attempt, self.roll, self.point.tau)
+        old, new = self.point.state, attempt.point.state
+        self.still = attempt.point.tau - self.point.tau >= LONGEST / 10 and distance(new, old) < rtol / 100
+        self.point, self.known = attempt.point, attempt.known
+        self.exact = isinstance(self.solver, OneLevel)
+        self.counts["steps"] += 1
+
+    def drop(self, idle_rows: Tensor) -> None:
+        """Leave neurons that no sample activates at home."""
+        if idle_rows.any() and not idle_rows.all():
+            state, self.roll = self.roll.without(self.point.state, idle_rows)
+            self.point = replace(self.point, state=state, slope=self.point.slope[~idle_rows])
+            self.known = self.known.map(lambda slope: slope[~idle_rows])
+
+    def merge(self, bound: float) -> None:
+        """Let neurons that have met travel as one, once enough of them turn slowly to be worth the look."""
+        slope, p = self.point.slope, self.net.p
+        slow = torch.linalg.vector_norm(slope.u, dim=1) <= 0.1 * p * slope.kappa
+        if slow.double().mean() < ALIGNED:
+            return
+        state, roll, groups = self.roll.merged(self.point.state, p, bound)
+        if len(state.kappa) <= 0.9 * len(slope.kappa):
+            self.roll, self.known = roll, self.known.map(groups.of)
+            self.point = replace(self.point, state=state, slope=groups.of(slope))
+
+    def confirm(self) -> bool:
+        """Replace an estimated slope by the data's word; False if it already is."""
+        if self.exact:
+            return False
+        state = self.point.state
+        slope = self.solver.full(state)
+        self.point, self.known, self.exact = replace(self.point, slope=slope), self.solver.known(state, slope), True
+        self.recorder.moments[-1] |= {"log_loss": slope.log_loss, "accuracy": slope.accuracy}
+        return True
+
+    def verdict(self, until: Until, landing: Landing, max_evaluations: float) -> Status | None:
+        """The first stop condition that holds."""
+        if self.point.slope.log_loss <= landing.log_loss:
+            return Status.LOSS
+        if landing.ends(self.point):
+            return Status.TIME
+        if until.accurate and self.point.slope.accuracy >= 1:
+            return Status.ACCURATE
+        if until.alignment is not None and self.alignment() >= until.alignment:
+            return Status.ALIGNED
+        if self.still:
+            return Status.STALLED
+        return Status.BUDGET if self.evaluations() >= max_evaluations else None
+
+    def alignment(self) -> float:
+        """Median alignment of the neurons still under way."""
+        return median_alignment(self.recorder.moments[-1], self.roll.row >= 0)
+
+    def evaluations(self) -> float:
+        """Passes over the data so far, in units of all neurons."""
+        earlier = 0.0 if self.before is None else self.before.evaluations
+        return earlier + self.solver.full.neuron_passes / len(self.state.kappa)
+
+    def speed(self) -> float:
+        """How fast the state moves per unit of its clock."""
+        slope = self.point.slope
+        return error_size(self.point.state.importance(), slope.u, slope.q, slope.kappa, slope.bias)
+
+    def network(self, state: State) -> PolyReLUNet:
+        """A network of all neurons at a state."""
+        net = PolyReLUNet.from_polar(state.polar(), like=self.net)
+        if net.bias is not None:
+            net.bias.data.copy_(state.bias)
+        return net
+
+    def trajectory(self, status: Status, settings: dict[str, Any]) -> Trajectory:
+        """What is left of the run."""
+        counts = dict(self.counts)
+        if isinstance(self.solver, TwoLevel):
+            counts["inside"] = self.solver.inside
+        counts["moving"] = float(len(self.point.state.kappa))
+        counts["at_home"] = float((self.roll.row < 0).sum())
+        return Trajectory(
+            net=self.network(self.roll.whole(self.point.state)),
+            status=status,
+            history=History.of(self.recorder.moments),
+            evaluations=self.evaluations(),
+            seconds=time.perf_counter() - self.began + (0.0 if self.before is None else self.before.seconds),
+            counts=counts,
+            settings=settings,
+            snapshots={t: self.network(state) for t, state in sorted(self.recorder.snapshots.items())},
+        )
+
+
+def source(net: PolyReLUNet, data: Dataset) -> tuple[Callable[[int, int], Tensor], Tensor]:
+    """Preprocessed rows by number, held in memory if the data are, and the labels."""
+    dtype = net.weight.dtype
+    y = data.y.to(dtype) if data.binary else data.y
+    with torch.no_grad():
+        if isinstance(data.X, Tensor):
+            X = net.preprocess(data.X.to(dtype))
+            return lambda start, stop: X[start:stop], y
+    return lambda start, stop: net.preprocess(data.rows(start, stop).to(dtype)).detach(), y

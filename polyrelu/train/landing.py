@@ -1,0 +1,86 @@
+"""Where a flow ends, and landing there: stop conditions as data, steps shortened to meet them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from polyrelu.errors import require
+from polyrelu.train.pair import Point
+
+SLACK = 0.01  # a run to loss L ends between 0.99 L and L
+
+
+class Status(Enum):
+    """How a run ended; the text is the message for the person."""
+
+    LOSS = "Reached the requested loss."
+    TIME = "Reached the requested time."
+    ACCURATE = "Every training point is on the right side."
+    ALIGNED = "The neurons reached the requested alignment."
+    STALLED = "Nothing moves any more: the gradient is zero to working precision."
+    BUDGET = "Evaluation budget spent; the last state is returned. Raise max_evaluations, or go on from it."
+    STEP_UNDERFLOW = "The step fell below what the clock resolves; the last state is kept. Loosen rtol or use float64."
+    INTERRUPTED = "Interrupted; everything up to here is kept. Go on with after=<this trajectory>."
+    DIVERGED = "The loss is no longer finite; the last finite state is returned. Lower the learning rate."
+
+
+@dataclass(frozen=True)
+class Until:
+    """Stop conditions; the first one met ends the run. ``loss``: mean loss below; ``time``: flow time reached;
+    ``accurate``: all training points right; ``alignment``: median over active neurons of the largest cosine to a
+    centre or class average."""
+
+    loss: float | None = None
+    time: float | None = None
+    accurate: bool = False
+    alignment: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("loss", "time"):
+            value = getattr(self, name)
+            require(value is None or 0 < value < math.inf, f"until.{name}", value, "a positive number")
+        cosine = self.alignment
+        require(cosine is None or 0 < cosine < 1, "until.alignment", cosine, "a cosine between 0 and 1")
+        some = self.loss is not None or self.time is not None or self.accurate or self.alignment is not None
+        require(some, "until", "nothing", "a loss, a time, accurate=True or an alignment")
+
+    @classmethod
+    def of(cls, until: float | Until) -> Until:
+        """A bare number means a loss."""
+        return until if isinstance(until, Until) else cls(loss=float(until))
+
+
+class Landing:
+    """Shortens steps so that they end on the target loss or time, and on the times to record."""
+
+    def __init__(self, until: Until, times: Sequence[float] = ()) -> None:
+        self.log_loss = -math.inf if until.loss is None else math.log(until.loss)
+        self.log_time = math.inf if until.time is None else math.log(until.time)
+        self.times = sorted(math.log(t) for t in times)
+
+    def cut(self, old: Point, new: Point) -> float:
+        """Fraction of the step to keep so as not to pass a target."""
+        fraction = self._to_time(old, new, self.log_time)
+        if new.slope.log_loss < self.log_loss - SLACK:
+            won = old.slope.log_loss - new.slope.log_loss
+            fraction = min(fraction, (old.slope.log_loss - self.log_loss + SLACK / 2) / won)
+        return max(fraction, 0.01)
+
+    def snap(self, old: Point, new: Point) -> float:
+        """Fraction of the step to keep so as to end on the next time to record."""
+        ahead = [t for t in self.times if t > old.log_t + 1e-6]
+        return max(self._to_time(old, new, ahead[0]), 0.01) if ahead else 1.0
+
+    def _to_time(self, old: Point, new: Point, log_time: float) -> float:
+        if new.log_t <= log_time + 1e-6:
+            return 1.0
+        if old.log_t == -math.inf:
+            return math.exp(log_time - new.log_t)
+        return math.expm1(log_time - old.log_t) / math.expm1(new.log_t - old.log_t)
+
+    def ends(self, point: Point) -> bool:
+        """Whether the target loss or time is reached."""
+        return point.slope.log_loss <= self.log_loss or point.log_t >= self.log_time - 1e-6

@@ -1,0 +1,73 @@
+"""Losses in log domain: ``log l`` and the pull ``-dl/df`` as (log size, direction), so 1e-800 is a number.
+
+    exponent          a = -y f                          (one logit, y = +-1)
+                      a = log sum_{c != y} e^(f_c - f_y)  (C classes)
+    exp               l = e^a             |dl/df| = e^a
+    logistic,         l = log(1 + e^a)    |dl/df| = 1 / (1 + e^-a)
+    cross_entropy     the same: with C classes, log(1 + e^a) is the cross-entropy
+    squared           l = |target - f|^2 / 2,  pull = target - f;  target = y or the one-hot of y
+
+The clock of exp and logistic flows is loss time, d tau = L dt (Lyu & Li 2020 use its discrete form as a
+learning rate): in it margins grow exponentially and any loss is a few steps away. A squared-loss flow
+converges, so it keeps ordinary time.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from polyrelu.errors import InputError
+
+LOSSES = ("exp", "logistic", "cross_entropy", "squared")
+
+
+class Pull(NamedTuple):
+    """Per sample: ``log l``, and ``-dl/df = exp(log_size) * direction``."""
+
+    log_loss: Tensor  # (n,)
+    log_size: Tensor  # (n,)
+    direction: Tensor  # (n, C)
+
+
+def check_loss(name: str) -> str:
+    """Return ``name`` if it is one of LOSSES, else say which there are."""
+    if name not in LOSSES:
+        raise InputError(f"loss={name}: expected one of {', '.join(LOSSES)}.")
+    return name
+
+
+def in_loss_time(name: str) -> bool:
+    """Whether the flow of this loss is integrated in ``tau`` with ``d tau = L dt``."""
+    return name != "squared"
+
+
+def log_softplus(a: Tensor) -> Tensor:
+    """``log(log(1 + e^a))`` without underflow: ``a - e^a/2`` far left."""
+    return torch.where(a < -15, a - a.clamp(max=-15).exp() / 2, functional.softplus(a.clamp(min=-15)).log())
+
+
+def exponent(f: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+    """``a`` (n,) of the module docstring and the direction (n, C) in which lowering it pulls the logits."""
+    if f.shape[1] == 1:
+        return -y * f[:, 0], y[:, None]
+    own = functional.one_hot(y, f.shape[1]).bool()
+    others = f - f.gather(1, y[:, None])
+    a = others.masked_fill(own, -torch.inf).logsumexp(1)
+    return a, torch.where(own, torch.ones_like(f), -(others - a[:, None]).exp())
+
+
+def pull(name: str, f: Tensor, y: Tensor) -> Pull:
+    """Loss and pull of every sample; ``f`` is (n, C), ``y`` is +-1 for C = 1 and 0..C-1 otherwise."""
+    if name == "squared":
+        target = y[:, None] if f.shape[1] == 1 else functional.one_hot(y, f.shape[1]).to(f.dtype)
+        gap = target - f
+        return Pull(gap.square().sum(1).log() - math.log(2), torch.zeros_like(f[:, 0]), gap)
+    a, direction = exponent(f, y)
+    if name == "exp":
+        return Pull(a, a, direction)
+    return Pull(log_softplus(a), -functional.softplus(-a), direction)

@@ -1,0 +1,157 @@
+"""What a training run leaves: the network, how it ended, and how it got there."""
+
+from __future__ import annotations
+
+import json
+import math
+import zipfile
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import nn
+
+from polyrelu.errors import InputError
+from polyrelu.files import write_atomically
+from polyrelu.train.landing import Status
+
+FORMAT = "polyrelu-trajectory-1"
+MOST = 400  # recorded moments; beyond, every second one is let go
+
+
+class Progress(Protocol):
+    """Told after every step; the library never prints, the command line shows a bar."""
+
+    def update(self, *, time: float, log_loss: float, evaluations: float, neurons: int) -> None:
+        """One more step is done."""
+
+
+class Silent:
+    """The progress of a library: none."""
+
+    def update(self, *, time: float, log_loss: float, evaluations: float, neurons: int) -> None:
+        """Say nothing."""
+
+
+@dataclass(frozen=True)
+class History:
+    """One entry per recorded moment, T of them.
+
+    ``clock``: loss time of a flow, steps of a descent; ``log_time``: natural log of flow time (rate x steps for a
+    descent); ``log_loss``: natural log of the mean loss; ``accuracy`` on the training set. Per neuron, (T, width),
+    where the network has such neurons: ``cos_centre`` and ``cos_average``, the largest cosine to a sub-class centre
+    and to a class average, and ``log_contribution`` = log |v_j| |w_j|.
+    """
+
+    clock: NDArray[np.float64]
+    log_time: NDArray[np.float64]
+    log_loss: NDArray[np.float64]
+    accuracy: NDArray[np.float64]
+    cos_centre: NDArray[np.float32]
+    cos_average: NDArray[np.float32]
+    log_contribution: NDArray[np.float32]
+
+    @classmethod
+    def of(cls, moments: list[dict[str, Any]]) -> History:
+        """Stack moments (dicts with one value per field; missing per-neuron values become empty rows)."""
+        columns: dict[str, Any] = {}
+        for part in fields(cls):
+            per_neuron = part.name.startswith(("cos", "log_con"))
+            rows = [moment.get(part.name, ()) for moment in moments]
+            columns[part.name] = np.asarray(rows, dtype=np.float32 if per_neuron else np.float64)
+        return cls(**columns)
+
+    def moments(self) -> list[dict[str, Any]]:
+        """The inverse of ``of``."""
+        return [{part.name: getattr(self, part.name)[i] for part in fields(self)} for i in range(len(self.clock))]
+
+    @property
+    def time(self) -> NDArray[np.float64]:
+        """Flow time; infinite where it exceeds what a float holds."""
+        with np.errstate(over="ignore"):
+            return np.exp(self.log_time)
+
+
+@dataclass(frozen=True)
+class Trajectory:
+    """A finished (or interrupted) run of ``flow`` or ``descend``.
+
+    ``evaluations``: passes over the data, in units of all samples and all neurons; ``counts`` says where work went.
+    ``snapshots``: networks at the requested times.
+    """
+
+    net: nn.Module
+    status: Status
+    history: History
+    evaluations: float
+    seconds: float
+    counts: dict[str, float]
+    settings: dict[str, Any]
+    snapshots: dict[float, nn.Module] = field(default_factory=dict)
+
+    @property
+    def log_loss(self) -> float:
+        """Natural log of the final mean loss."""
+        return float(self.history.log_loss[-1])
+
+    @property
+    def log10_loss(self) -> float:
+        """Decimal log of the final mean loss."""
+        return self.log_loss / math.log(10)
+
+    @property
+    def accuracy(self) -> float:
+        """Final accuracy on the training set."""
+        return float(self.history.accuracy[-1])
+
+    @property
+    def time(self) -> float:
+        """Final flow time."""
+        return float(self.history.time[-1])
+
+    def save(self, path: str | Path) -> Path:
+        """Write everything but the networks as .npz (arrays and a JSON string; loading runs no code)."""
+        about = {
+            "format": FORMAT,
+            "status": self.status.name,
+            "evaluations": self.evaluations,
+            "seconds": self.seconds,
+            "counts": self.counts,
+            "settings": self.settings,
+        }
+        arrays = {part.name: getattr(self.history, part.name) for part in fields(self.history)}
+
+        def write(temporary: Path) -> None:
+            np.savez_compressed(temporary, about=json.dumps(about), **arrays)
+
+        return write_atomically(path, write)
+
+    @classmethod
+    def load(cls, path: str | Path, net: nn.Module) -> Trajectory:
+        """Read what ``save`` wrote, for the network saved beside it."""
+        try:
+            with np.load(path, allow_pickle=False) as stored:
+                arrays = {name: stored[name] for name in stored.files}
+            about = json.loads(str(arrays.pop("about")))
+            if about["format"] != FORMAT:
+                raise InputError(
+                    f"trajectory={path}: written as {about['format']}, expected {FORMAT}; upgrade polyrelu."
+                )
+            history = History(**arrays)
+        except FileNotFoundError:
+            raise InputError(f"trajectory={path}: no such file; expected a trajectory.npz.") from None
+        except (OSError, EOFError, KeyError, TypeError, ValueError, zipfile.BadZipFile) as error:
+            if isinstance(error, InputError):
+                raise
+            raise InputError(f"trajectory={path}: damaged or foreign file; expected one written by polyrelu.") from None
+        kept = {name: about[name] for name in ("evaluations", "seconds", "counts", "settings")}
+        return cls(net=net, status=Status[about["status"]], history=history, **kept)
+
+
+def thinned(moments: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """At most MOST moments, the first and the last among them."""
+    while len(moments) > MOST:
+        moments = moments[:-1:2] + moments[-1:]
+    return moments
