@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from polyrelu.train import Trajectory
 
 EXIT = "Exit status: 0 done, 1 stopped short of every target (files are written), 2 bad input, 130 interrupted."
-QUICK = {"dim": 200, "samples": 4000, "width": 400}
+QUICK: dict[str, Any] = {"dim": 200, "samples": 4000, "width": 400, "start": "gaussian"}  # start as published
 REACHED = ("LOSS", "TIME", "ACCURATE", "ALIGNED")
 PUBLISHED = FlowSettings()
 
@@ -84,8 +84,9 @@ def flow(
 ) -> None:
     """Train a polynomial-ReLU net by gradient flow on Gaussian sub-classes and see what its neurons learn.
 
-    The defaults are the published experiment (Min & Vidal, ICML 2024). Writes net.safetensors, trajectory.npz,
-    run.json (settings, seed, versions, results) and trajectory.png. Ctrl-C saves what was reached.
+    The sizes are the published ones unless given (Min & Vidal, ICML 2024; their start is gaussian).
+
+    Writes net.safetensors, trajectory.npz, run.json and trajectory.png. Ctrl-C saves what was reached.
     """
     names = [part.name for part in fields(FlowSettings)]
     with plain_errors():
@@ -102,13 +103,12 @@ def flow(
 def reproduce(out: Out, seed: Seed = 0, quiet: Quiet = False) -> None:
     """Train p = 1 and p = 3 in quick size (seconds, not the paper's) and write one page that compares them.
 
-    Writes p1/ and p3/ as `polyrelu flow` does, and index.html: both pictures, the numbers side by side, and the
-    commands that make them again.
+    Writes p1/ and p3/ as `polyrelu flow` does, and index.html with both pictures and the numbers side by side.
     """
     with plain_errors():
         runs = []
         for p in (1.0, 3.0):
-            runs.append(train(FlowSettings(p=p, seed=seed, **QUICK), out / f"p{p:g}", quiet))  # type: ignore[arg-type]
+            runs.append(train(FlowSettings(p=p, seed=seed, **QUICK), out / f"p{p:g}", quiet))
             if runs[-1].summary.status == "INTERRUPTED":
                 typer.echo("polyrelu: interrupted; the page was not written. Run the same command again.", err=True)
                 raise typer.Exit(130)
@@ -119,7 +119,6 @@ def reproduce(out: Out, seed: Seed = 0, quiet: Quiet = False) -> None:
 
 def train(settings: FlowSettings, out: Path, quiet: bool, before: Trajectory | None = None) -> Run:
     """Check everything, train (on from ``before``) and save; one line of progress on a terminal."""
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # on a busy machine spinning threads starve each other
     import torch
 
     from polyrelu.data import OrthonormalMixture, parse_clusters
@@ -269,6 +268,8 @@ def about(
     version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Its version.")] = False,
 ) -> None:
     """What did gradient training make a classifier learn, and how far can it be trusted?"""
+    # Before torch loads: its threads spin while they wait, and on a busy machine they starve each other.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 
 def main() -> None:

@@ -53,8 +53,7 @@ class Live:
         """Show where the flow is (``polyrelu.train.Progress``), and stop it here if that was asked."""
         if self.bar is not None:
             numbers = (
-                f"time {time:.4g}   log10 loss {log_loss / LN10:.3f}   "
-                f"{evaluations:.1f} passes   {neurons} neurons travelling"
+                f"time {time:.4g}  log10 loss {log_loss / LN10:.2f}  {evaluations:.0f} passes  {neurons} travelling"
             )
             self.bar.update(self.line, numbers=numbers)
         if self.asked is not None:

@@ -26,8 +26,8 @@ DEFAULT_LOSS = 1e-2  # the target when none is given
 class FlowSettings:
     """The net, its data, the flow, the seed and dtype of all of it, and where to stop.
 
-    The defaults are the published experiment (Min & Vidal, ICML 2024, Fig. 2) with p = 3. ``init`` is the initial
-    scale, as in the papers; ``start`` is what ``PolyReLUNet`` calls init.
+    The default sizes are the published ones (Min & Vidal, ICML 2024, Fig. 2; their start is "gaussian"). ``init`` is
+    the initial scale, as in the papers; ``start`` is what ``PolyReLUNet`` calls init.
     """
 
     p: float = 3.0

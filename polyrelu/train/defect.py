@@ -25,13 +25,12 @@ from torch import Tensor
 
 from polyrelu.train.field import Field
 from polyrelu.train.frame import Frame
-from polyrelu.train.landing import Landing
+from polyrelu.train.landing import Landing, gain
 from polyrelu.train.pair import Cut, Point, march
 from polyrelu.train.polar import Slope, State, distance, tangent, unit
 from polyrelu.train.surrogate import Surrogate
 
 MICRO = 0.1  # share of the tolerance that the steps inside may spend: they are cheap
-DROP = 2.0  # log loss that one step may win before the full data are asked again
 
 
 def combined(a: Slope, b: Slope, factor: float) -> Slope:
@@ -148,7 +147,7 @@ class TwoLevel:
         """One predict-evaluate-correct step over ``span``, or up to where ``landing`` or a large gain ends it."""
 
         def enough(inner: Point) -> bool:
-            return landing.ends(inner) or inner.slope.log_loss < point.slope.log_loss - DROP
+            return landing.ends(inner) or inner.slope.log_loss < point.slope.log_loss - gain(point)
 
         points, frame = self._inside(point, known, span, MICRO * tol, landing.cut, enough)
         guess, span = lifted(points[-1], frame), points[-1].tau - point.tau

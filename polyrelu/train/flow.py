@@ -36,6 +36,7 @@ from polyrelu.train.trajectory import History, Progress, Silent, Trajectory
 
 FIRST = 0.05  # radians by which the first step may turn the neurons
 LONGEST = 1e6  # clock that may pass in one step
+SHORT = 4  # useless steps of the surrogate before it is given up
 ALIGNED = 0.3  # merging is tried once this share of the neurons turns slowly
 
 
@@ -78,37 +79,26 @@ def flow(
     require(all(t > 0 and math.isfinite(t) for t in record), "record", list(record), "positive times")
     rows, y = source(net, data)
     full = Field(rows, y, loss=loss, p=net.p, biased=net.bias is not None)
-    two_level = 0 < 8 * surrogate <= len(y)
-    solver = TwoLevel(full, summarise(rows, y, surrogate)) if two_level else OneLevel(full)
+    few = surrogate == 0 or len(y) < 8 * surrogate
     landing = Landing(until, record)
+    solver = OneLevel(full) if few else TwoLevel(full, summarise(rows, y, surrogate))
     run = Run(net, solver, Recorder(Probes.of(net, data), record, after), after)
-    progress = progress or Silent()
     status = None
     try:
         run.begin(drop)
         span = FIRST / max(run.speed(), FIRST / LONGEST)
         while status is None:
-            attempt = solver.step(run.point, run.known, span=min(span, LONGEST), tol=rtol, landing=landing)
+            attempt = run.solver.step(run.point, run.known, span=min(span, LONGEST), tol=rtol, landing=landing)
             growth = 0.9 * (rtol / max(attempt.error, 1e-300)) ** (1 / 3) if attempt.error <= 1e9 else 0.1
-            if not attempt.error <= rtol:
-                span = attempt.span * min(0.7, max(0.1, growth))
+            if attempt.error <= rtol:
+                run.commit(attempt, rtol, merge=merge, drop=drop)
+                run.report(progress or Silent())
+                status = run.settled(until, landing, max_evaluations)
+                span = attempt.span * (min(5.0, growth) if isinstance(run.solver, TwoLevel) else 1.0)
+            else:
                 run.counts["rejected"] += 1
-                continue
-            run.commit(attempt, rtol)
-            if drop:
-                run.drop(attempt.idle)
-            if merge:
-                run.merge(rtol)
-            span = attempt.span * (min(5.0, growth) if two_level else 1.0)
-            progress.update(
-                time=math.exp(min(run.point.log_t, 700.0)),
-                log_loss=run.point.slope.log_loss,
-                evaluations=run.evaluations(),
-                neurons=len(run.point.state.kappa),
-            )
-            status = run.verdict(until, landing, max_evaluations)
-            if status is not None and run.confirm():
-                status = run.verdict(until, landing, max_evaluations)
+                span = attempt.span * min(0.7, max(0.1, growth))
+            run.weigh(attempt)
     except KeyboardInterrupt:
         status = Status.INTERRUPTED
     except StepUnderflowError:
@@ -131,6 +121,7 @@ class Run:
         self.counts = {"steps": 0.0, "rejected": 0.0}
         self.exact = True  # the slope at the point comes from the data, not from the surrogate
         self.still = False
+        self.short = 0  # steps of the surrogate in a row that were no longer than the pair's own
 
     def begin(self, drop: bool) -> None:
         """The first pass over the data."""
@@ -144,14 +135,36 @@ class Run:
         if drop:
             self.drop(idle(slope))
 
-    def commit(self, attempt: Attempt, rtol: float) -> None:
-        """Take an accepted step."""
+    def commit(self, attempt: Attempt, rtol: float, *, merge: bool, drop: bool) -> None:
+        """Take an accepted step, then see who need not travel any more, or not alone."""
         self.recorder.keep(attempt, self.roll, self.point.tau)
         old, new = self.point.state, attempt.point.state
         self.still = attempt.point.tau - self.point.tau >= LONGEST / 10 and distance(new, old) < rtol / 100
         self.point, self.known = attempt.point, attempt.known
         self.exact = isinstance(self.solver, OneLevel)
         self.counts["steps"] += 1
+        if drop:
+            self.drop(attempt.idle)
+        if merge:
+            self.merge(rtol)
+
+    def report(self, progress: Progress) -> None:
+        """Tell how far it is."""
+        progress.update(
+            time=math.exp(min(self.point.log_t, 700.0)),
+            log_loss=self.point.slope.log_loss,
+            evaluations=self.evaluations(),
+            neurons=len(self.point.state.kappa),
+        )
+
+    def weigh(self, attempt: Attempt) -> None:
+        """Step on the data themselves from here on, once the surrogate's steps are no longer than the pair's own."""
+        short = isinstance(self.solver, TwoLevel) and len(attempt.inner) <= 3
+        self.short = self.short + 1 if short else 0
+        if self.short == SHORT and isinstance(self.solver, TwoLevel):
+            self.counts["inside"] = self.solver.inside
+            self.confirm()
+            self.solver = OneLevel(self.solver.full)
 
     def drop(self, idle_rows: Tensor) -> None:
         """Leave neurons that no sample activates at home."""
@@ -180,6 +193,11 @@ class Run:
         self.point, self.known, self.exact = replace(self.point, slope=slope), self.solver.known(state, slope), True
         self.recorder.moments[-1] |= {"log_loss": slope.log_loss, "accuracy": slope.accuracy}
         return True
+
+    def settled(self, until: Until, landing: Landing, max_evaluations: float) -> Status | None:
+        """A verdict that the data have confirmed."""
+        status = self.verdict(until, landing, max_evaluations)
+        return self.verdict(until, landing, max_evaluations) if status is not None and self.confirm() else status
 
     def verdict(self, until: Until, landing: Landing, max_evaluations: float) -> Status | None:
         """The first stop condition that holds."""

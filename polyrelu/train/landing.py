@@ -10,7 +10,8 @@ from enum import Enum
 from polyrelu.errors import require
 from polyrelu.train.pair import Point
 
-SLACK = 0.01  # a run to loss L ends between 0.99 L and L
+SLACK = 0.01  # a run to loss L aims between 0.99 L and L (a last two-level step may be off by rtol of log L)
+GAIN = 2.0
 
 
 class Status(Enum):
@@ -53,6 +54,11 @@ class Until:
         return until if isinstance(until, Until) else cls(loss=float(until))
 
 
+def gain(point: Point) -> float:
+    """Log loss that one step from here may win: half of what was won so far, and at least GAIN."""
+    return max(GAIN, -0.5 * point.slope.log_loss)
+
+
 class Landing:
     """Shortens steps so that they end on the target loss or time, and on the times to record."""
 
@@ -62,10 +68,12 @@ class Landing:
         self.times = sorted(math.log(t) for t in times)
 
     def cut(self, old: Point, new: Point) -> float:
-        """Fraction of the step to keep so as not to pass a target."""
+        """Fraction of the step to keep so as not to pass a target, nor to win more log loss at once than is known."""
         fraction = self._to_time(old, new, self.log_time)
+        won = old.slope.log_loss - new.slope.log_loss
+        if won > 1.1 * gain(old):
+            fraction = min(fraction, gain(old) / won)
         if new.slope.log_loss < self.log_loss - SLACK:
-            won = old.slope.log_loss - new.slope.log_loss
             fraction = min(fraction, (old.slope.log_loss - self.log_loss + SLACK / 2) / won)
         return max(fraction, 0.01)
 

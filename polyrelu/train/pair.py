@@ -45,13 +45,15 @@ Forced = Callable[[State, float], Slope]  # slope at a state and a clock reading
 Cut = Callable[[Point, Point], float]  # fraction of a step to keep, to land on something
 
 
-def log_mean_exp(start: float, middle: float, end: float, pieces: int = 64) -> float:
+def log_mean_exp(start: float, middle: float, end: float, pieces: int = 128) -> float:
     """``log of the mean of e^g over [0, 1]``, g the parabola through its values at 0, 1/2 and 1.
 
     Exact for straight pieces of g, so it holds when e^g grows by hundreds of decades over a step.
     """
     if start == middle == end:
         return start
+    if not math.isfinite(start + middle + end):
+        return math.nan
     x = np.linspace(0, 1, pieces + 1)
     g = start * (2 * x - 1) * (x - 1) + middle * 4 * x * (1 - x) + end * x * (2 * x - 1)
     rise = np.maximum(np.abs(np.diff(g)), 1e-12)
@@ -132,7 +134,8 @@ def exponential_kutta(field: Forced, point: Point, dt: float, p: float) -> tuple
     error = error_size(new.importance(), error_u, error_q, dt / 6 * bent_kappa, dt / 6 * bent_bias)
     end = field(new, tau + dt)
     passed = math.log(dt) + log_mean_exp(-k0.log_rate, -ka.log_rate, -end.log_rate)
-    return Point(tau + dt, float(np.logaddexp(point.log_t, passed)), new, end), error
+    log_t = float(np.logaddexp(point.log_t, passed)) if math.isfinite(passed) else math.nan
+    return Point(tau + dt, log_t, new, end), error
 
 
 def march(
@@ -154,7 +157,7 @@ def march(
         if not dt > 1e-13 * max(1.0, point.tau):
             raise StepUnderflowError
         new, error = exponential_kutta(field, point, dt, p)
-        if not math.isfinite(error) or not math.isfinite(new.slope.log_loss):
+        if not math.isfinite(error + new.log_t):
             dt /= 10
             continue
         fraction = cut(point, new) if cut and error <= tol else 1.0

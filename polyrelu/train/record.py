@@ -52,7 +52,7 @@ class Recorder:
 
     def __init__(self, probes: Probes, times: Sequence[float], after: Trajectory | None) -> None:
         self.probes = probes
-        self.log_times = [math.log(t) for t in times]
+        self.times = times
         self.moments: list[dict[str, Any]] = [] if after is None else after.history.moments()
         self.snapshots: dict[float, State] = {}
 
@@ -61,9 +61,9 @@ class Recorder:
         for inner in attempt.inner:
             if inner.tau > since:
                 self.note(inner, attempt.frame, roll)
-            for log_time in self.log_times:
-                if abs(inner.log_t - log_time) <= 2e-6:
-                    self.snapshots[math.exp(log_time)] = roll.whole(lifted(inner, attempt.frame).state)
+            for time in self.times:
+                if abs(inner.log_t - math.log(time)) <= 2e-6:
+                    self.snapshots[time] = roll.whole(lifted(inner, attempt.frame).state)
 
     def note(self, point: Point, frame: Frame, roll: Roll) -> None:
         """Record one moment of all neurons."""

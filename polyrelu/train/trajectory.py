@@ -132,7 +132,7 @@ class Trajectory:
     def load(cls, path: str | Path, net: nn.Module) -> Trajectory:
         """Read what ``save`` wrote, for the network saved beside it."""
         try:
-            with np.load(path, allow_pickle=False) as stored:
+            with Path(path).open("rb") as stream, np.load(stream, allow_pickle=False) as stored:
                 arrays = {name: stored[name] for name in stored.files}
             about = json.loads(str(arrays.pop("about")))
             if about["format"] != FORMAT:

@@ -153,9 +153,9 @@ def test_a_neuron_with_small_v_may_change_sign(raw_flow):
     truth, W, V = raw_flow(net, data, "exp", 4.0)
     out = flow(net, data, until=Until(time=4.0), rtol=1e-7)
     assert V[0, 0] < -0.1
-    assert np.allclose(out.net.weight.detach(), W, rtol=1e-6)
-    assert float(out.net.output.detach()) == pytest.approx(V[0, 0], rel=1e-6)
-    assert np.allclose(logits(out.net, data), truth[:, 0], rtol=1e-6)
+    assert np.allclose(out.net.weight.detach(), W, rtol=1e-4)
+    assert float(out.net.output.detach()) == pytest.approx(V[0, 0], rel=1e-5)
+    assert np.allclose(logits(out.net, data), truth[:, 0], rtol=1e-5)
 
 
 @pytest.mark.parametrize("surrogate", [0, 128])

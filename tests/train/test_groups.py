@@ -1,0 +1,96 @@
+"""Merging and dropping: the stated bound, exactness where it is promised, and who travels with whom."""
+
+import numpy as np
+import pytest
+import torch
+
+from polyrelu import OrthonormalMixture, PolyReLUNet, Until, flow
+from polyrelu.train.groups import Roll
+from polyrelu.train.polar import State
+
+F64 = torch.float64
+
+
+def bundle(p, spread, outputs=1, width=60, dim=6, seed=0):
+    """Neurons scattered by about ``spread`` radians around four directions."""
+    generator = torch.Generator().manual_seed(seed)
+    net = PolyReLUNet(dim, width, p, outputs=outputs, init="balanced", seed=seed, dtype=F64)
+    centres = torch.randn(4, dim, generator=generator, dtype=F64)
+    centres /= centres.norm(dim=1, keepdim=True)
+    group = torch.arange(width) % 4
+    directions = centres[group] + spread * torch.randn(width, dim, generator=generator, dtype=F64) / dim**0.5
+    norms = torch.rand(width, 1, generator=generator, dtype=F64) + 0.1
+    net.weight.data = directions / directions.norm(dim=1, keepdim=True) * norms
+    columns = torch.randn(4, outputs, generator=generator, dtype=F64)[group]
+    net.output.data = (columns / columns.norm(dim=1, keepdim=True) * norms).T.contiguous()
+    return net
+
+
+@pytest.mark.parametrize("outputs", [1, 3])
+@pytest.mark.parametrize("p", [1.0, 1.5, 3.0])
+def test_merging_changes_f_by_no_more_than_the_stated_bound(p, outputs):
+    net = bundle(p, 0.01, outputs)
+    state = State.of(net.polar(), torch.zeros(outputs, dtype=F64))
+    bound = 0.1
+    merged, roll, _ = Roll.of(state).merged(state, p, bound)
+    assert len(merged.kappa) < 20
+    small = PolyReLUNet.from_polar(merged.polar(), like=net)
+    whole = PolyReLUNet.from_polar(roll.whole(merged).polar(), like=net)
+    x = torch.randn(4000, 6, generator=torch.Generator().manual_seed(1), dtype=F64)
+    x = torch.cat([x, net.weight.detach()])
+    allowed = bound * net.contributions().sum() * x.norm(dim=1) ** p
+    with torch.no_grad():
+        f, g, h = (n(x).reshape(len(x), -1) for n in (net, small, whole))
+    assert ((f - g).norm(dim=1) <= allowed).all()
+    assert torch.allclose(g, h, atol=1e-12)  # written out again, the merged network is the same function
+    assert torch.allclose(roll.log_contribution(merged).exp(), net.contributions(), rtol=1e-9)
+
+
+def test_nothing_merges_across_signs_or_beyond_the_bound():
+    net = bundle(3.0, 0.0)
+    net.output.data[0, ::2] *= -1
+    state = State.of(net.polar(), torch.zeros(1, dtype=F64))
+    merged, roll, _ = Roll.of(state).merged(state, 3.0, 1e-3)
+    signs = net.polar().q[:, 0]
+    for row in range(len(merged.kappa)):
+        assert len(set(signs[roll.row == row].tolist())) == 1
+    wide = State.of(bundle(3.0, 0.5).polar(), torch.zeros(1, dtype=F64))
+    assert len(Roll.of(wide).merged(wide, 3.0, 1e-3)[0].kappa) == 60
+
+
+def test_dropping_keeps_everyone_at_home_in_place():
+    state = State.of(bundle(2.0, 0.3).polar(), torch.zeros(1, dtype=F64))
+    idle = torch.zeros(60, dtype=torch.bool)
+    idle[[3, 17]] = True
+    moving, roll = Roll.of(state).without(state, idle)
+    assert len(moving.kappa) == 58
+    whole = roll.whole(moving)
+    assert torch.equal(whole.u, state.u)
+    assert torch.equal(whole.kappa, state.kappa)
+
+
+@pytest.mark.parametrize("p", [1.0, 3.0])
+def test_run_with_merging_and_dropping_agrees_with_the_full_run(p):
+    data = OrthonormalMixture(dim=50, positive=3, negative=2, alpha=0.1, dtype=F64).sample(1500, seed=1)
+    net = PolyReLUNet(50, 120, p, init="balanced", scale=1e-6, seed=3, dtype=F64)
+    until, rtol = Until(time={1.0: 45.0, 3.0: 110.0}[p]), 3e-3
+    full = flow(net, data, until=until, rtol=rtol, merge=False, drop=False)
+    less = flow(net, data, until=until, rtol=rtol)
+    assert less.counts["moving"] < 60
+    with torch.no_grad():
+        f, g = full.net(data.rows()).numpy(), less.net(data.rows()).numpy()
+    bound = rtol * float(full.net.contributions().sum()) * float(data.rows().norm(dim=1).max()) ** p
+    assert np.abs(f).max() > 0.5
+    assert np.abs(f - g).max() <= bound
+
+
+def test_neurons_no_sample_activates_are_left_exactly_as_they_were():
+    data = OrthonormalMixture(dim=8, positive=1, negative=1, alpha=0.01, dtype=F64).sample(64, seed=1)
+    net = PolyReLUNet(8, 40, 3.0, init="balanced", scale=1e-4, seed=3, dtype=F64)
+    asleep = (data.rows() @ net.weight.T).amax(0) <= 0
+    assert 0 < int(asleep.sum()) < 40
+    for drop in (False, True):
+        out = flow(net, data, until=1e-1, drop=drop)
+        assert torch.allclose(out.net.weight[asleep], net.weight[asleep], rtol=1e-12, atol=0)
+        assert torch.allclose(out.net.contributions()[asleep], net.contributions()[asleep], rtol=1e-12)
+    assert out.counts["at_home"] >= int(asleep.sum())
