@@ -171,8 +171,9 @@ def _growth(panel: Axes, line: Timeline, crowd: Crowd) -> None:
         ranks = np.unique(np.linspace(0, len(neurons) - 1, LINES).round().astype(int))[: len(neurons)]
         panel.plot(line.x, logs[:, neurons[ranks]], color=colour, alpha=alpha, lw=1, marker=_marker(line.x))
     decade_ticks(panel.yaxis, float(np.nanmin(logs)), float(np.nanmax(logs)))
-    others = ", grey: of the others" if crowd.rest.size else ""
-    note = f"dark: some of the {len(crowd.main)} that carry the net{others}"
+    others = ", grey: some others" if crowd.rest.size else ""
+    some = "the" if len(crowd.main) <= LINES else "some of the"
+    note = f"dark: {some} {len(crowd.main)} that carry the net{others}"
     panel.set_title(note, loc="right", color=QUIET, fontsize=9)
 
 
@@ -184,6 +185,7 @@ def _bars(panel: Axes, crowd: Crowd) -> None:
     heights = np.exp(logs - logs[0]) if tiny else np.exp(logs)
     colours = [INK if rank < len(crowd.main) else REST for rank in range(len(order))]
     panel.bar(np.arange(1, len(order) + 1), heights, width=0.9 if len(order) < 60 else 1.0, color=colours)
+    panel.set_ylim(0, 1.2 * heights[0])  # room for the note
     panel.set_title("Final contributions" + (", relative" if tiny else ""), loc="left")
     shown = "the" if len(order) == len(crowd.main) + len(crowd.rest) else f"the {len(order)} largest"
     panel.set_xlabel(f"{shown} neurons, in order")
