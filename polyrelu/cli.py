@@ -15,10 +15,10 @@ import typer
 
 from polyrelu import __version__
 from polyrelu.errors import InputError
-from polyrelu.report.settings import DTYPES, LIMITS, LOSSES, STARTS, TARGETS, FlowSettings
+from polyrelu.runs.settings import DTYPES, LIMITS, LOSSES, STARTS, TARGETS, FlowSettings, text
 
 if TYPE_CHECKING:
-    from polyrelu.report.folder import Run
+    from polyrelu.runs.folder import Run
     from polyrelu.train import Trajectory
 
 EXIT = "Exit status: 0 done, 1 stopped short of every target (files are written), 2 bad input, 130 interrupted."
@@ -124,9 +124,9 @@ def train(settings: FlowSettings, out: Path, quiet: bool, before: Trajectory | N
     from polyrelu.data import OrthonormalMixture, parse_clusters
     from polyrelu.files import output_folder
     from polyrelu.nets import PolyReLUNet
-    from polyrelu.report.folder import Run
-    from polyrelu.report.live import Live
     from polyrelu.report.summary import summarise
+    from polyrelu.runs.folder import Run
+    from polyrelu.runs.live import Live
     from polyrelu.train import Until
     from polyrelu.train import flow as follow
 
@@ -153,7 +153,7 @@ def train(settings: FlowSettings, out: Path, quiet: bool, before: Trajectory | N
 
 def go_on(out: Path, typed: dict[str, Any], as_json: bool, quiet: bool) -> Run:
     """Resume the run in a folder; one that is finished says so and ends the command."""
-    from polyrelu.report.folder import read_record, read_trajectory
+    from polyrelu.runs.folder import read_record, read_trajectory
 
     record = read_record(out)
     settings = FlowSettings.from_json(record.get("settings"), out / "run.json").going_on(typed)
@@ -195,8 +195,8 @@ def show(run: Run, as_json: bool, quiet: bool) -> None:
 
 def compare(out: Path, runs: list[Run]) -> Path:
     """The page of the given runs."""
-    from polyrelu.report.folder import PICTURE, versions
     from polyrelu.report.page import Section, write_page
+    from polyrelu.runs.folder import PICTURE, versions
 
     sections = [
         Section(
@@ -205,7 +205,7 @@ def compare(out: Path, runs: list[Run]) -> Path:
             summary=run.summary,
             picture=(run.folder / PICTURE).read_bytes(),
             command=run.settings.command(run.folder.name),
-            settings=run.settings.in_force(),
+            settings={name: text(value) for name, value in run.settings.in_force().items()},
             versions=versions(),
         )
         for run in runs

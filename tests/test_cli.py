@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 import polyrelu
 from polyrelu import cli
-from polyrelu.report import live
+from polyrelu.runs import live
 from polyrelu.train import Trajectory
 
 SMALL = ("--dim", "50", "--clusters", "3+2", "--samples", "500", "--width", "40")

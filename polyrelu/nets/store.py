@@ -52,8 +52,9 @@ def save(net: Net, path: str | Path) -> Path:
     metadata = {"format": FORMAT, "version": str(VERSION), "kind": kind, "config": json.dumps(net.config())}
     try:
         return write_atomically(path, lambda temporary: save_file(tensors, temporary, metadata))
-    except OSError as error:
-        raise InputError(f"path={path}: expected a file that can be written ({error.strerror}).") from None
+    except (OSError, SafetensorError) as error:  # the second is a full disk, in the words of the library below
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise InputError(f"path={path}: expected a file that can be written ({reason}).") from None
 
 
 def load(path: str | Path) -> Net:

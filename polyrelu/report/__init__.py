@@ -1,4 +1,4 @@
-"""What people look at: summaries, figures, run folders and the self-contained page.
+"""What people look at: summaries, figures and the self-contained page.
 
 Names are imported when first used: a summary does not wait for matplotlib, nor the command line for torch.
 """
@@ -10,14 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from polyrelu.report.figures import save_figure, trajectory_figure
-    from polyrelu.report.folder import Run
     from polyrelu.report.page import Section, write_page
-    from polyrelu.report.settings import FlowSettings
     from polyrelu.report.summary import RunSummary, summarise
 
 _FILES = {
-    "FlowSettings": "settings",
-    "Run": "folder",
     "RunSummary": "summary",
     "Section": "page",
     "save_figure": "figures",
@@ -27,8 +23,6 @@ _FILES = {
 }
 
 __all__ = [
-    "FlowSettings",
-    "Run",
     "RunSummary",
     "Section",
     "save_figure",

@@ -13,7 +13,6 @@ from jinja2 import Environment, StrictUndefined
 
 from polyrelu.errors import require
 from polyrelu.files import write_atomically
-from polyrelu.report.settings import text
 from polyrelu.report.summary import RunSummary
 
 TEMPLATE = "page.html.j2"
@@ -33,7 +32,7 @@ class Section:
     summary: RunSummary
     picture: bytes
     command: str
-    settings: Mapping[str, object]
+    settings: Mapping[str, str]
     versions: Mapping[str, str]
 
     def __post_init__(self) -> None:
@@ -43,11 +42,6 @@ class Section:
     def picture_text(self) -> str:
         """The picture as the page embeds it."""
         return base64.b64encode(self.picture).decode("ascii")
-
-    @property
-    def settings_rows(self) -> list[tuple[str, str]]:
-        """(name, value) of every setting, as texts."""
-        return [(name, text(value)) for name, value in self.settings.items()]
 
 
 def write_page(path: str | Path, title: str, sections: Sequence[Section], note: str = "", badge: str = "") -> Path:

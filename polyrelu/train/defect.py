@@ -5,7 +5,8 @@
     predict   y' = S(y) + e_0 + (tau - tau_0) e_0'         with the defect extrapolated from what is known,
     evaluate  e_1 = F - S at the predicted end             the only pass over the data,
     correct   y' = S(y) + linear interpolation of e_0, e_1
-    error     distance of the two ends, weighted as in pair.py
+    error     distance of the two ends over 3 + 3/w, w the ratio of this span to the last: by Milne's device the share
+              of the corrector (1/12 of dt^3 e'') in their distance (1/12 + 1/6 + 1/(4w)); all of it without a trend
 
 S carries the fast and stiff part (neurons in transit, contraction to reached directions), so the step is limited
 only by how the small defect bends: of second order, with the surrogate free to be poor, which costs steps, never
@@ -66,11 +67,12 @@ class Known:
     """What the last passes over the data told: the full slope's defect at the current point, and how it changes."""
 
     defect: Slope
-    trend: Slope | None = None  # d defect / d tau
+    trend: Slope | None = None  # d defect / d tau over the last step,
+    span: float = 0.0  # which was this long
 
     def map(self, change: Callable[[Slope], Slope]) -> Known:
         """The same after neurons were merged or dropped."""
-        return Known(change(self.defect), None if self.trend is None else change(self.trend))
+        return Known(change(self.defect), None if self.trend is None else change(self.trend), self.span)
 
 
 @dataclass(frozen=True)
@@ -159,7 +161,9 @@ class TwoLevel:
         )
         new = lifted(points[-1], frame)
         new = replace(new, slope=combined(self.coarse(new.state), after, 1.0))
-        return Attempt(new, Known(after, trend), points, frame, span, distance(new.state, guess.state), idle(full))
+        share = 3 + 3 * known.span / span if known.trend else 1.0
+        error = distance(new.state, guess.state) / share
+        return Attempt(new, Known(after, trend, span), points, frame, span, error, idle(full))
 
 
 class OneLevel:

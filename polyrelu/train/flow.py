@@ -34,7 +34,7 @@ from polyrelu.train.record import Probes, Recorder, median_alignment
 from polyrelu.train.surrogate import summarise
 from polyrelu.train.trajectory import History, Progress, Silent, Trajectory
 
-FIRST = 0.05  # radians by which the first step may turn the neurons
+FIRST = 0.1  # radians by which the first step may turn the neurons
 LONGEST = 1e6  # clock that may pass in one step
 SHORT = 4  # useless steps of the surrogate before it is given up
 ALIGNED = 0.3  # merging is tried once this share of the neurons turns slowly
@@ -68,7 +68,7 @@ def flow(
     drop : leave neurons that no sample activates out of the products
     after : go on from an earlier run (its clock, time and history); ``net`` should be its network
 
-    The given network is not changed; an interrupt (Ctrl-C) returns what was reached.
+    The given network is not changed. An interrupt (Ctrl-C) after the first pass over the data returns what was reached.
     """
     until = Until.of(until)
     check_loss(loss)
@@ -83,10 +83,10 @@ def flow(
     landing = Landing(until, record)
     solver = OneLevel(full) if few else TwoLevel(full, summarise(rows, y, surrogate))
     run = Run(net, solver, Recorder(Probes.of(net, data), record, after), after)
+    run.begin(drop)
+    span = FIRST / max(run.speed(), FIRST / LONGEST)
     status = None
     try:
-        run.begin(drop)
-        span = FIRST / max(run.speed(), FIRST / LONGEST)
         while status is None:
             attempt = run.solver.step(run.point, run.known, span=min(span, LONGEST), tol=rtol, landing=landing)
             growth = 0.9 * (rtol / max(attempt.error, 1e-300)) ** (1 / 3) if attempt.error <= 1e9 else 0.1
@@ -94,7 +94,7 @@ def flow(
                 run.commit(attempt, rtol, merge=merge, drop=drop)
                 run.report(progress or Silent())
                 status = run.settled(until, landing, max_evaluations)
-                span = attempt.span * (min(5.0, growth) if isinstance(run.solver, TwoLevel) else 1.0)
+                span = attempt.span * (min(8.0, growth) if isinstance(run.solver, TwoLevel) else 1.0)
             else:
                 run.counts["rejected"] += 1
                 span = attempt.span * min(0.7, max(0.1, growth))
@@ -169,9 +169,9 @@ class Run:
     def drop(self, idle_rows: Tensor) -> None:
         """Leave neurons that no sample activates at home."""
         if idle_rows.any() and not idle_rows.all():
-            state, self.roll = self.roll.without(self.point.state, idle_rows)
-            self.point = replace(self.point, state=state, slope=self.point.slope[~idle_rows])
-            self.known = self.known.map(lambda slope: slope[~idle_rows])
+            state, roll = self.roll.without(self.point.state, idle_rows)
+            point = replace(self.point, state=state, slope=self.point.slope[~idle_rows])
+            self.roll, self.point, self.known = roll, point, self.known.map(lambda slope: slope[~idle_rows])
 
     def merge(self, bound: float) -> None:
         """Let neurons that have met travel as one, once enough of them turn slowly to be worth the look."""
@@ -181,8 +181,8 @@ class Run:
             return
         state, roll, groups = self.roll.merged(self.point.state, p, bound)
         if len(state.kappa) <= 0.9 * len(slope.kappa):
-            self.roll, self.known = roll, self.known.map(groups.of)
-            self.point = replace(self.point, state=state, slope=groups.of(slope))
+            point = replace(self.point, state=state, slope=groups.of(slope))
+            self.roll, self.point, self.known = roll, point, self.known.map(groups.of)
 
     def confirm(self) -> bool:
         """Replace an estimated slope by the data's word; False if it already is."""
@@ -244,7 +244,7 @@ class Run:
         return Trajectory(
             net=self.network(self.roll.whole(self.point.state)),
             status=status,
-            history=History.of(self.recorder.moments),
+            history=History.of([m for m in self.recorder.moments if m["clock"] <= self.point.tau]),
             evaluations=self.evaluations(),
             seconds=time.perf_counter() - self.began + (0.0 if self.before is None else self.before.seconds),
             counts=counts,

@@ -24,7 +24,7 @@ class Status(Enum):
     STALLED = "Nothing moves any more: the gradient is zero to working precision."
     BUDGET = "Evaluation budget spent; the last state is returned. Raise max_evaluations, or go on from it."
     STEP_UNDERFLOW = "The step fell below what the clock resolves; the last state is kept. Loosen rtol or use float64."
-    INTERRUPTED = "Interrupted; everything up to here is kept. Go on with after=<this trajectory>."
+    INTERRUPTED = "Interrupted; what was reached is kept, and the run can go on from it."
     DIVERGED = "The loss is no longer finite; the last finite state is returned. Lower the learning rate."
 
 

@@ -7,7 +7,8 @@ from html.parser import HTMLParser
 import pytest
 
 import polyrelu
-from polyrelu.report import FlowSettings, Section, save_figure, summarise, trajectory_figure, write_page
+from polyrelu.report import Section, save_figure, summarise, trajectory_figure, write_page
+from polyrelu.runs.settings import FlowSettings, text
 
 VOID = {"meta", "img"}
 VERSIONS = {"python": "3.12.1", "torch": "2.13.0", "polyrelu": "0.1.0"}
@@ -49,7 +50,7 @@ def sections(averages, centres, tmp_path_factory):
     for p, (trajectory, data) in {1: averages, 3: centres}.items():
         picture = save_figure(trajectory_figure(trajectory), folder / f"p{p}.png").read_bytes()
         settings = FlowSettings(p=float(p), dim=50)
-        command, shown = settings.command(f"p{p}"), settings.in_force()
+        command, shown = settings.command(f"p{p}"), {name: text(value) for name, value in settings.in_force().items()}
         found.append(Section(f"p = {p}", f"p={p}", summarise(trajectory, data), picture, command, shown, VERSIONS))
     return found
 
@@ -66,7 +67,7 @@ def test_page_holds_both_runs_and_nothing_from_outside(sections, tmp_path):
     for section in sections:
         assert section.summary.reading() in text
         assert section.command in text
-        for label, value in [*section.summary.rows(), *section.settings_rows, *VERSIONS.items()]:
+        for label, value in [*section.summary.rows(), *section.settings.items(), *VERSIONS.items()]:
             assert label in text
             assert value in text
     assert "a note" in text

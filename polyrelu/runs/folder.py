@@ -10,13 +10,12 @@ from typing import Any
 
 import numpy as np
 import torch
-from safetensors import SafetensorError
 
 import polyrelu
 from polyrelu.errors import InputError, require
 from polyrelu.files import write_atomically
 from polyrelu.nets import PolyReLUNet, load, save
-from polyrelu.report.settings import FlowSettings
+from polyrelu.runs.settings import FlowSettings
 from polyrelu.report.summary import RunSummary
 from polyrelu.train import Trajectory
 
@@ -58,10 +57,7 @@ class Run:
         net = self.trajectory.net
         if not isinstance(net, PolyReLUNet):
             raise InputError(f"net={type(net).__name__}: expected a PolyReLUNet.")
-        try:
-            save(net, self.folder / NET)
-        except SafetensorError as error:  # a full disk, in the words of the library below
-            raise InputError(f"out={self.folder}: expected room for {NET} ({error}).") from None
+        save(net, self.folder / NET)
         self.trajectory.save(self.folder / TRAJECTORY)
         record = json.dumps(self.record(), indent=2, allow_nan=False) + "\n"
         write_atomically(self.folder / RECORD, lambda temporary: temporary.write_text(record, encoding="utf-8"))

@@ -8,8 +8,8 @@ import pytest
 
 from polyrelu.errors import InputError
 from polyrelu.nets import INITIALISATIONS
-from polyrelu.report import FlowSettings
-from polyrelu.report.settings import LOSSES, STARTS
+from polyrelu.runs.settings import FlowSettings
+from polyrelu.runs.settings import LOSSES, STARTS
 from polyrelu.train import LOSSES as TRAINED
 
 
