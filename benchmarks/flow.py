@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import resource
 import time
+from functools import partial
 
 import numpy as np
 import torch
@@ -35,11 +36,11 @@ def seconds(call, repeat=1):
     return (time.perf_counter() - begin) / repeat, result
 
 
-def setting(size, clusters=(6, 4), dim=1000, samples=20_000, width=2000, **net):
+def setting(size, clusters=(6, 4), dim=1000, samples=20_000, width=2000, dtype=torch.float32, **net):
     dim, samples, width = (round(size * number) for number in (dim, samples, width))
-    data = polyrelu.OrthonormalMixture(dim, *clusters, alpha=0.1).sample(samples, seed=0)
+    data = polyrelu.OrthonormalMixture(dim, *clusters, alpha=0.1, dtype=dtype).sample(samples, seed=0)
     options = {"p": 3.0, "init": "balanced", "scale": 1e-7, "seed": 0} | net
-    return data, polyrelu.PolyReLUNet(dim, width, **options)
+    return data, polyrelu.PolyReLUNet(dim, width, dtype=dtype, **options)
 
 
 def learned(out):
@@ -98,14 +99,16 @@ def paper(size):
             print(f"      the same SGD stopped at loss {TARGET:g}: {steps} steps, {stopped:.1f} s")
         for init in ("balanced", "gaussian"):
             data, net = setting(size, p=p, init=init)
-            wall, out = seconds(lambda net=net, data=data: polyrelu.flow(net, data, until=TARGET))
+            wall, out = seconds(partial(polyrelu.flow, net, data, until=TARGET))
             count, centre, average = learned(out)
-            against = f", {stopped / wall:.1f}x the stopped SGD" if steps else ""
+            print(f"      flow, {init} start: {wall:.1f} s, {out.evaluations:.1f} passes", end="")
+            print(f": {recipe / wall:.0f}x the recipe", end="")
+            print(f", {stopped / wall:.1f}x the stopped SGD" if steps else "")
             print(
-                f"      flow, {init} start: {wall:.1f} s, {out.evaluations:.1f} passes, {recipe / wall:.0f}x the recipe{against};"
-                f" {count} neurons carry 99 %, cosine to centre {centre:.4f}, to average {average:.4f};"
-                f" flow time {out.time:.0f} = {out.time / RATE:.0f} GD steps; log10 loss {out.log10_loss:.3f}"
+                f"          {count} neurons carry 99 %, cosine to centre {centre:.4f}, to average {average:.4f};",
+                end="",
             )
+            print(f" flow time {out.time:.0f} = {out.time / RATE:.0f} GD steps; log10 loss {out.log10_loss:.3f}")
     print(f"      peak memory of this process: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20:.2f} GiB")
 
 
@@ -120,10 +123,8 @@ def parts(size):
             "no two-level steps": {"surrogate": 0},
             "none": {"surrogate": 0, "merge": False, "drop": False},
         }.items():
-            wall, out = seconds(lambda o=options, net=net, data=data: polyrelu.flow(net, data, until=TARGET, **o))
-            print(
-                f"      {name:20s} {wall:7.1f} s  {out.evaluations:7.1f} passes  {out.counts['moving']:.0f} rows at the end"
-            )
+            wall, out = seconds(partial(polyrelu.flow, net, data, until=TARGET, **options))
+            print(f"      {name:20s} {wall:7.1f} s {out.evaluations:7.1f} passes {out.counts['moving']:5.0f} rows left")
         state = State.of(net.polar(), torch.zeros(1))
         X, y = data.rows(), data.y
         field = Field(lambda a, b, X=X: X[a:b], y, loss="exp", p=p)
@@ -137,41 +138,59 @@ def parts(size):
             z = X @ u.T
             return z.T @ X
 
-        ours, theirs, floor = (seconds(call, 3)[0] for call in (lambda: field(state), autograd, products))
+        ours, theirs, floor = (seconds(call, 3)[0] for call in (partial(field, state), autograd, products))
         print(
             f"      one pass: in cache {ours:.3f} s, autograd on all rows {theirs:.3f} s ({theirs / ours:.2f}x),"
             f" the two matrix products alone {floor:.3f} s"
         )
 
 
+def raw_weights(net, data):
+    """The flow on raw weights as scipy takes it: slope, start, and f on the data, in float64 numpy."""
+    X, y, p = data.rows().numpy(), data.y.numpy(), net.p
+    W, v = net.weight.detach().numpy(), net.output.detach().numpy()[0]
+    shape = W.shape
+
+    def forward(theta):
+        W, v = theta[: shape[0] * shape[1]].reshape(shape), theta[shape[0] * shape[1] :]
+        r = np.linalg.norm(W, axis=1)
+        u = W / r[:, None]
+        z = np.maximum(X @ u.T, 0)
+        low = (z > 0) * 1.0 if p == 1 else z ** (p - 1)
+        return u, v, r, low, low * z, (low * z) @ (v * r)
+
+    def slope(_, theta):
+        u, v, r, low, high, f = forward(theta)
+        g = y * np.exp(-y * f) / len(y)
+        a = high.T @ g
+        return np.concatenate([(v[:, None] * (p * (low * g[:, None]).T @ X + (1 - p) * a[:, None] * u)).ravel(), r * a])
+
+    return slope, np.concatenate([W.ravel(), v]), lambda theta: forward(theta)[-1]
+
+
 def scipy(size):
     rtol = 1e-3
-    for p in (3.0, 1.0):
-        data, net = setting(size, p=p, dim=100, samples=1000, width=50)
-        X, y = data.rows().double().numpy(), data.y.double().numpy()
-        W0, v0 = net.weight.detach().double().numpy(), net.output.detach().double().numpy()[0]
-        h, dim = W0.shape
-
-        def slope(_, theta, X=X, y=y, h=h, dim=dim, p=p):
-            W, v = theta[: h * dim].reshape(h, dim), theta[h * dim :]
-            r = np.linalg.norm(W, axis=1)
-            u = W / r[:, None]
-            z = np.maximum(X @ u.T, 0)
-            low = (z > 0) * 1.0 if p == 1 else z ** (p - 1)
-            g = y * np.exp(-y * ((low * z) @ (v * r))) / len(y)
-            a = (low * z).T @ g
-            dW = v[:, None] * (p * (low * g[:, None]).T @ X + (1 - p) * a[:, None] * u)
-            return np.concatenate([dW.ravel(), r * a])
-
-        wall, out = seconds(lambda net=net, data=data: polyrelu.flow(net, data, until=TARGET, rtol=rtol))
-        start = np.concatenate([W0.ravel(), v0])
-        peer, solution = seconds(
-            lambda: solve_ivp(slope, (0, out.time), start, method="RK45", rtol=rtol, atol=rtol * 1e-7)
-        )
-        print(
-            f"p={p:g}  D={dim}, n={len(y)}, h={h}, rtol {rtol:g}, to t={out.time:.0f}: flow {wall:.2f} s"
-            f" ({out.evaluations:.0f} passes), RK45 on raw weights {peer:.2f} s ({solution.nfev} passes): {peer / wall:.1f}x"
-        )
+    for dim, samples, width in ((200, 10_000, 200), (500, 10_000, 500)):
+        for p in (3.0, 1.0):
+            data, net = setting(size, p=p, dim=dim, samples=samples, width=width, dtype=torch.float64)
+            slope, start, f = raw_weights(net, data)
+            wall, out = seconds(partial(polyrelu.flow, net, data, until=TARGET, rtol=rtol))
+            peer, solution = seconds(
+                partial(solve_ivp, slope, (0, out.time), start, method="RK45", rtol=rtol, atol=rtol * 1e-7)
+            )
+            theirs, ours = f(solution.y[:, -1]), out.net(data.rows()).detach().numpy()
+            print(f"p={p:g}  D={data.dim}, n={len(data)}, h={net.width}, rtol {rtol:g}, to t={out.time:.0f}:", end="")
+            print(
+                f" flow {wall:.2f} s, {out.evaluations:.1f} passes; RK45 {peer:.2f} s, {solution.nfev} passes", end=""
+            )
+            print(f": {peer / wall:.1f}x; f differs by {abs(ours - theirs).max() / abs(theirs).max():.1e}")
+    data, net = setting(size, p=3.0, dim=100, samples=2500, width=100, dtype=torch.float64)
+    slope, start, f = raw_weights(net, data)
+    truth = f(solve_ivp(slope, (0, 120.0), start, method="DOP853", rtol=1e-8, atol=1e-14).y[:, -1])
+    theirs = f(solve_ivp(slope, (0, 120.0), start, method="RK45", rtol=rtol, atol=rtol * 1e-7).y[:, -1])
+    ours = polyrelu.flow(net, data, until=polyrelu.Until(time=120.0), rtol=rtol).net(data.rows()).detach().numpy()
+    errors = [abs(found - truth).max() / abs(truth).max() for found in (ours, theirs)]
+    print(f"error of f at t=120 at that rtol (p=3, D=100, n=2500, h=100): flow {errors[0]:.1e}, RK45 {errors[1]:.1e}")
 
 
 def tiny(size):
@@ -179,7 +198,7 @@ def tiny(size):
         walls = []
         for init in (1e-7, 1e-300):
             data, net = setting(size, p=p, scale=init)
-            wall, out = seconds(lambda net=net, data=data: polyrelu.flow(net, data, until=TARGET))
+            wall, out = seconds(partial(polyrelu.flow, net, data, until=TARGET))
             walls.append(wall)
             print(
                 f"p={p:g}  init {init:g}: {wall:.1f} s, {out.evaluations:.1f} passes, flow time {out.time:.0f},"
@@ -196,26 +215,21 @@ def growth(size):
         cells, first = [], None
         for name, change in {"base": {}, **double}.items():
             data, net = setting(size, p=p, **(base | change))
-            wall, out = min(
-                (seconds(lambda n=net, d=data: polyrelu.flow(n, d, until=TARGET)) for _ in range(2)), key=first_of
-            )
+            tries = [seconds(partial(polyrelu.flow, net, data, until=TARGET)) for _ in range(2)]
+            wall, out = min(tries, key=lambda timed: timed[0])
             first = first or wall
             cells.append(f"{name} {wall:.2f} ({wall / first:.2f}x) {out.evaluations:.1f}")
         print(f"p={p:g}  " + " | ".join(cells))
 
 
-def first_of(pair):
-    return pair[0]
-
-
 def stream(size):
-    rows, dim = round(1_000_000 * size), 100
+    rows, dim = round(1_000_000 * size), 300
     data = polyrelu.OrthonormalMixture(dim, 6, 4, alpha=0.1).sample(rows, seed=0, lazy=True)
     net = polyrelu.PolyReLUNet(dim, 100, 3.0, init="balanced", scale=1e-7, seed=0)
-    wall, out = seconds(lambda: polyrelu.flow(net, data, until=TARGET))
+    wall, out = seconds(partial(polyrelu.flow, net, data, until=TARGET))
     held = rows * dim * 4 / 2**30
     print(
-        f"n={rows}, D={dim}, rows drawn again at every pass: {wall:.1f} s, {out.evaluations:.1f} passes, {out.status.value}"
+        f"n={rows}, D={dim}, rows drawn at every pass: {wall:.1f} s, {out.evaluations:.1f} passes. {out.status.value}"
         f" Peak memory of this process {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20:.2f} GiB"
         f" (the rows alone would be {held:.2f} GiB)"
     )

@@ -39,7 +39,7 @@ def smoothed_powers(z: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
     """Means of relu and of its step over rows scattered normally by ``noise`` about z (p = 1)."""
     ratio = z / noise[:, None]
     gate = torch.special.ndtr(ratio)
-    density = ratio.square_().mul_(-0.5).exp_().mul_(1 / math.sqrt(2 * math.pi))
+    density = ratio.square_().mul_(-0.5).clamp_(min=-80).exp_().mul_(1 / math.sqrt(2 * math.pi))
     return z.mul_(gate).add_(density.mul_(noise[:, None])), gate
 
 
