@@ -4,7 +4,7 @@ This room knows nothing of nets or training. Recipes (``OrthonormalMixture`` and
 records; ``recipe.sample(n, seed)`` gives the same rows for the same seed, on any machine and for any block size.
 """
 
-from polyrelu.data._rows import RowSource
+from polyrelu.data._rows import BLOCK, RowSource
 from polyrelu.data.dataset import Dataset
 from polyrelu.data.mixture import OrthonormalMixture
 from polyrelu.data.recipe import parse_clusters
@@ -12,6 +12,7 @@ from polyrelu.data.sphere import NearlyOrthogonalSphere
 from polyrelu.data.symmetric import SymmetricSeparable
 
 __all__ = [
+    "BLOCK",
     "Dataset",
     "NearlyOrthogonalSphere",
     "OrthonormalMixture",

@@ -15,8 +15,8 @@ import polyrelu
 from polyrelu.errors import InputError, require
 from polyrelu.files import write_atomically
 from polyrelu.nets import PolyReLUNet, load, save
-from polyrelu.runs.settings import FlowSettings
 from polyrelu.report.summary import RunSummary
+from polyrelu.runs.settings import FlowSettings
 from polyrelu.train import Trajectory
 
 FORMAT = "polyrelu-run-1"

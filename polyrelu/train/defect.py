@@ -49,11 +49,19 @@ def combined(a: Slope, b: Slope, factor: float) -> Slope:
 
 def scaled(a: Slope, factor: float) -> Slope:
     """``factor a``."""
-    return combined(a, a, factor - 1.0)
+    return Slope(
+        a.u * factor,
+        a.q * factor,
+        a.kappa * factor,
+        a.bias * factor,
+        a.log_loss * factor,
+        a.log_rate * factor,
+        a.accuracy * factor,
+    )
 
 
 def idle(slope: Slope) -> Tensor:
-    """Rows that no sample activates: nothing pulls them, exactly."""
+    """Rows that nothing pulls; perhaps because no sample activates them."""
     return (slope.kappa == 0) & ~slope.u.any(1)
 
 
@@ -85,7 +93,7 @@ class Attempt:
     frame: Frame
     span: float
     error: float
-    idle: Tensor  # rows that no sample activates
+    idle: Tensor  # rows that nothing pulled at its last pass over the data
 
 
 class TwoLevel:
@@ -102,7 +110,7 @@ class TwoLevel:
             if self.basis is None
             else self._field(surrogate, torch.cat([surrogate.rows @ self.basis, own], dim=1))
         )
-        self.dt = math.inf  # last step inside: the next begins with it
+        self.dt = math.inf  # longest step inside the last one: the next begins with it
         self.inside = 0.0  # evaluations of the surrogate so far
 
     def _field(self, surrogate: Surrogate, rows: Tensor) -> Field:

@@ -19,11 +19,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from polyrelu.data import Dataset
+from polyrelu.data import BLOCK, Dataset
 from polyrelu.errors import require
 from polyrelu.nets import PolyReLUNet
-from polyrelu.train.check import fits_data
-from polyrelu.train.field import BLOCK, count_correct
+from polyrelu.train.field import count_correct
 from polyrelu.train.frame import Frame
 from polyrelu.train.landing import Status, Until
 from polyrelu.train.losses import check_loss, pull
@@ -58,10 +57,14 @@ def descend(
     rate : learning rate; with ``loss_based`` the starting value of ``a`` above
     steps : at most this many parameter updates
     every : passes over the data between two checks of the loss on the whole training set
+    after : go on from an earlier run (its steps, time and history); ``net`` should be its network. Adam's moments and
+        the value ``a`` of the loss-based rate start anew, and shuffling goes on with other numbers.
     """
     until = Until.of(until)
     check_loss(loss)
     check(net, data, method, rate, steps, batch, every)
+    neurons = isinstance(net, PolyReLUNet) or until.alignment is None
+    require(neurons, "until.alignment", until.alignment, "a PolyReLUNet, whose neurons have directions")
     run = Descent(
         copy.deepcopy(net),
         data,
@@ -81,12 +84,14 @@ def descend(
                 if run.step < steps:
                     run.epoch(steps)
             run.measure()
-            run.note()
+            if not run.keep():
+                status = Status.DIVERGED
+                break
             progress.update(time=run.time, log_loss=run.log_loss, evaluations=run.passes, neurons=0)
             status = run.verdict(until)
     except KeyboardInterrupt:
-        run.net.load_state_dict(run.good)
         status = Status.INTERRUPTED
+    run.restore()
     settings = {"method": method, "rate": rate, "loss": loss, "batch": batch, "loss_based": loss_based, "seed": seed}
     return run.trajectory(status or Status.BUDGET, settings)
 
@@ -112,7 +117,6 @@ class Descent:
         self.y = data.y.to(self.dtype) if data.binary else data.y
         self.batch = None if method == "gd" else min(batch, len(data))
         self.loss_based, self.rate, self.began = loss_based, rate, time.perf_counter()
-        self.generator = torch.Generator().manual_seed(seed)
         trained = [p for p in net.parameters() if p.requires_grad]
         self.optimiser = (torch.optim.Adam if method == "adam" else torch.optim.SGD)(trained, lr=rate)
         self.probes = Probes.of(net, data) if isinstance(net, PolyReLUNet) else None
@@ -120,13 +124,14 @@ class Descent:
         self.step = 0 if after is None else int(after.history.clock[-1])
         self.time = 0.0 if after is None else after.time
         self.passes = 0.0 if after is None else after.evaluations
-        self.good = copy.deepcopy(net.state_dict())
+        self.generator = torch.Generator().manual_seed(seed + self.step)
         self.measure()
+        self.good = self.mark()
         if after is None:
             self.note()
 
     def measure(self) -> None:
-        """Log of the mean loss, and accuracy, on the whole training set; a finite loss makes this the state to keep."""
+        """Log of the mean loss, and accuracy, on the whole training set."""
         losses, correct = [], 0
         with torch.no_grad():
             for start, x in self.data.blocks(BLOCK):
@@ -136,15 +141,32 @@ class Descent:
                 correct += count_correct(f, y)
         self.log_loss = float(torch.stack(losses).logsumexp(0)) - math.log(len(self.data))
         self.accuracy = correct / len(self.data)
-        if not math.isnan(self.log_loss) and self.log_loss < math.inf:
-            self.good = copy.deepcopy(self.net.state_dict())
+
+    def mark(self) -> dict[str, Any]:
+        """All that belongs to this moment."""
+        parts = {name: getattr(self, name) for name in ("step", "time", "passes", "log_loss", "accuracy")}
+        return {**parts, "weights": copy.deepcopy(self.net.state_dict())}
+
+    def keep(self) -> bool:
+        """Record this moment as the one to fall back to; False if its loss is not finite."""
+        if math.isnan(self.log_loss) or self.log_loss == math.inf:
+            return False
+        self.good = self.mark()
+        self.note()
+        return True
+
+    def restore(self) -> None:
+        """Back to the last moment recorded."""
+        self.net.load_state_dict(self.good["weights"])
+        for name in ("step", "time", "passes", "log_loss", "accuracy"):
+            setattr(self, name, self.good[name])
 
     def epoch(self, most: int) -> None:
         """One pass over the data; with the loss-based rate it is undone if the loss did not fall."""
         frame = self.log_loss if self.loss_based else 0.0
         for group in self.optimiser.param_groups:
             group["lr"] = self.rate
-        optimiser = copy.deepcopy(self.optimiser.state_dict()) if self.loss_based else None
+        before = (self.mark(), copy.deepcopy(self.optimiser.state_dict())) if self.loss_based else None
         updates = 0
         self.optimiser.zero_grad()
         for x, y in self.batches():
@@ -159,21 +181,20 @@ class Descent:
         if self.batch is None:
             self.update()
             updates = 1
-        self.passes += 1
+        self.passes += 1 if self.batch is None else updates * self.batch / len(self.data)
         self.step += updates
-        if not self.loss_based:
-            self.time += updates * self.rate
+        self.time += updates * self.rate
+        if before is None:
             return
-        before = self.log_loss
+        mark, optimiser = before
         self.measure()
-        if self.log_loss < before:
-            self.time += updates * self.rate
+        if self.log_loss < mark["log_loss"]:
             self.rate = min(self.rate * RISE, 1.0)
             return
-        self.net.load_state_dict(self.good)
-        self.optimiser.load_state_dict(optimiser or {})
+        self.net.load_state_dict(mark["weights"])
+        self.optimiser.load_state_dict(optimiser)
+        self.time, self.log_loss, self.accuracy = mark["time"], mark["log_loss"], mark["accuracy"]
         self.rate = max(self.rate / FALL, LOWEST)
-        self.measure()
 
     def update(self) -> None:
         """One parameter update."""
@@ -213,10 +234,7 @@ class Descent:
 
     def verdict(self, until: Until) -> Status | None:
         """The first stop condition that holds."""
-        if math.isnan(self.log_loss) or self.log_loss == math.inf:
-            self.net.load_state_dict(self.good)
-            return Status.DIVERGED
-        if until.loss is not None and self.log_loss <= math.log(until.loss):
+        if self.log_loss <= until.log_loss:
             return Status.LOSS
         if until.time is not None and self.time >= until.time * (1 - 1e-9):
             return Status.TIME
@@ -255,15 +273,18 @@ def relative_loss(name: str, f: Tensor, y: Tensor, frame: float) -> Tensor:
 def check(net: nn.Module, data: Dataset, method: str, rate: float, steps: int, batch: int, every: int) -> None:
     """Refuse what cannot be trained, in words."""
     require(isinstance(data, Dataset), "data", type(data).__name__, "a Dataset")
-    require(method in METHODS, "method", method, f"one of {', '.join(METHODS)}")
-    require(rate > 0 and math.isfinite(rate), "rate", rate, "a positive number")
-    for name, value in (("steps", steps), ("batch", batch), ("every", every)):
-        require(value >= 1, name, value, "a whole number >= 1")
     if isinstance(net, PolyReLUNet):
-        fits_data(net, data)
         require(
             net.is_plain(),
             "net",
             "weights too small for this dtype",
             "a larger scale, float64, or flow, which takes any",
         )
+    with torch.no_grad():
+        found = logits(net, data.rows(0, 1).to(next(net.parameters()).dtype)).shape[1]
+    outputs = 1 if data.binary else data.classes
+    require(found == outputs, "net", f"{found} outputs", f"{outputs}, for the labels of {data.name}")
+    require(method in METHODS, "method", method, f"one of {', '.join(METHODS)}")
+    require(rate > 0 and math.isfinite(rate), "rate", rate, "a positive number")
+    for name, value in (("steps", steps), ("batch", batch), ("every", every)):
+        require(value >= 1, name, value, "a whole number >= 1")

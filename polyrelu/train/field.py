@@ -18,10 +18,9 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from polyrelu.data import BLOCK
 from polyrelu.train.losses import in_loss_time, pull
 from polyrelu.train.polar import Slope, State, tangent
-
-BLOCK = 1024
 
 
 def powers(z: Tensor, p: float) -> tuple[Tensor, Tensor]:
@@ -66,6 +65,13 @@ class Field:
         self.noise = noise if p == 1 else None
         self.log_weight = torch.full((len(y),), -math.log(len(y)), device=y.device) if weight is None else weight.log()
         self.neuron_passes = 0  # neurons evaluated so far, for the bill
+
+    def asleep(self, u: Tensor) -> Tensor:
+        """Which of the rows of u no sample activates; O(n len(u) D)."""
+        awake = torch.zeros(len(u), dtype=torch.bool, device=u.device)
+        for start in range(0, len(self.y), BLOCK):
+            awake |= (self.rows(start, min(start + BLOCK, len(self.y))) @ u.T > 0).any(0)
+        return ~awake
 
     def __call__(self, state: State) -> Slope:
         """Slope, loss and accuracy at ``state``; the scale of every sum is kept apart in log."""
@@ -112,7 +118,7 @@ class Field:
         growth = (A * state.q).sum(1) if need_a else (u * V).sum(1)
         return Slope(
             u=tangent(V, u) * (self.p * size * ratio).to(dtype)[:, None],
-            q=tangent(A, state.q) * (size / ratio).to(dtype)[:, None] if outputs > 1 else A,
+            q=tangent(A, state.q) * (size / ratio).to(dtype)[:, None] if outputs > 1 else torch.zeros_like(A),
             kappa=growth.double() * size,
             bias=b * size if self.biased else b.zero_(),
             log_loss=loss,

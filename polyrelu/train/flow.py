@@ -18,10 +18,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from polyrelu.data import Dataset
+from polyrelu.data import BLOCK, Dataset
 from polyrelu.errors import require
 from polyrelu.nets import PolyReLUNet
-from polyrelu.train.check import fits_data
 from polyrelu.train.defect import Attempt, OneLevel, TwoLevel, idle
 from polyrelu.train.field import Field
 from polyrelu.train.frame import Frame
@@ -35,7 +34,8 @@ from polyrelu.train.surrogate import summarise
 from polyrelu.train.trajectory import History, Progress, Silent, Trajectory
 
 FIRST = 0.1  # radians by which the first step may turn the neurons
-LONGEST = 1e6  # clock that may pass in one step
+LONGEST = 1e6  # clock that may pass in one step, in units of 1 / max |x|^p, the fastest a neuron can grow
+STILL = 20  # steps that must move something
 SHORT = 4  # useless steps of the surrogate before it is given up
 ALIGNED = 0.3  # merging is tried once this share of the neurons turns slowly
 
@@ -74,7 +74,11 @@ def flow(
     check_loss(loss)
     require(isinstance(net, PolyReLUNet), "net", type(net).__name__, "a PolyReLUNet (descend trains any module)")
     require(isinstance(data, Dataset), "data", type(data).__name__, "a Dataset")
-    fits_data(net, data)
+    require(data.dim == net.dim, "data", f"{data.dim} columns", f"{net.dim}, the dim of the network")
+    outputs = 1 if data.binary else data.classes
+    require(net.outputs == outputs, "net.outputs", net.outputs, f"{outputs}, for the labels of {data.name}")
+    require(surrogate >= 0, "surrogate", surrogate, "a whole number >= 0")
+    require(max_evaluations > 0, "max_evaluations", max_evaluations, "a number > 0")
     require(1e-8 <= rtol <= 0.1, "rtol", rtol, "a number between 1e-8 and 0.1")
     require(all(t > 0 and math.isfinite(t) for t in record), "record", list(record), "positive times")
     rows, y = source(net, data)
@@ -84,11 +88,12 @@ def flow(
     solver = OneLevel(full) if few else TwoLevel(full, summarise(rows, y, surrogate))
     run = Run(net, solver, Recorder(Probes.of(net, data), record, after), after)
     run.begin(drop)
-    span = FIRST / max(run.speed(), FIRST / LONGEST)
-    status = None
+    longest = LONGEST / max(float(torch.linalg.vector_norm(rows(0, min(len(y), BLOCK)), dim=1).max()), 1e-30) ** net.p
+    span = FIRST / max(run.speed(), FIRST / longest)
+    status = run.settled(until, landing, max_evaluations)
     try:
         while status is None:
-            attempt = run.solver.step(run.point, run.known, span=min(span, LONGEST), tol=rtol, landing=landing)
+            attempt = run.solver.step(run.point, run.known, span=min(span, longest), tol=rtol, landing=landing)
             growth = 0.9 * (rtol / max(attempt.error, 1e-300)) ** (1 / 3) if attempt.error <= 1e9 else 0.1
             if attempt.error <= rtol:
                 run.commit(attempt, rtol, merge=merge, drop=drop)
@@ -119,8 +124,9 @@ class Run:
         self.state = State.of(net.polar(), bias.detach().clone())
         self.roll = Roll.of(self.state)
         self.counts = {"steps": 0.0, "rejected": 0.0}
+        self.anchor: tuple[State, float] | None = None  # where it stood a while ago,
+        self.still = False  # and whether it stands there still
         self.exact = True  # the slope at the point comes from the data, not from the surrogate
-        self.still = False
         self.short = 0  # steps of the surrogate in a row that were no longer than the pair's own
 
     def begin(self, drop: bool) -> None:
@@ -138,8 +144,6 @@ class Run:
     def commit(self, attempt: Attempt, rtol: float, *, merge: bool, drop: bool) -> None:
         """Take an accepted step, then see who need not travel any more, or not alone."""
         self.recorder.keep(attempt, self.roll, self.point.tau)
-        old, new = self.point.state, attempt.point.state
-        self.still = attempt.point.tau - self.point.tau >= LONGEST / 10 and distance(new, old) < rtol / 100
         self.point, self.known = attempt.point, attempt.known
         self.exact = isinstance(self.solver, OneLevel)
         self.counts["steps"] += 1
@@ -147,6 +151,15 @@ class Run:
             self.drop(attempt.idle)
         if merge:
             self.merge(rtol)
+        if self.counts["steps"] % STILL == 0:
+            self.rest(rtol)
+
+    def rest(self, rtol: float) -> None:
+        """See whether state and loss stand still, within the tolerance, since STILL steps ago."""
+        state, loss = self.point.state, self.point.slope.log_loss
+        if self.anchor is not None and len(self.anchor[0].kappa) == len(state.kappa):
+            self.still = distance(state, self.anchor[0]) < rtol and abs(loss - self.anchor[1]) < rtol / 100
+        self.anchor = (state, loss)
 
     def report(self, progress: Progress) -> None:
         """Tell how far it is."""
@@ -167,11 +180,15 @@ class Run:
             self.solver = OneLevel(self.solver.full)
 
     def drop(self, idle_rows: Tensor) -> None:
-        """Leave neurons that no sample activates at home."""
-        if idle_rows.any() and not idle_rows.all():
-            state, roll = self.roll.without(self.point.state, idle_rows)
-            point = replace(self.point, state=state, slope=self.point.slope[~idle_rows])
-            self.roll, self.point, self.known = roll, point, self.known.map(lambda slope: slope[~idle_rows])
+        """Leave at home those of the rows that nothing pulls which no sample activates: they never move again."""
+        if not idle_rows.any():
+            return
+        asleep = idle_rows.clone()
+        asleep[idle_rows] = self.solver.full.asleep(self.point.state.u[idle_rows])
+        if asleep.any() and not asleep.all():
+            state, roll = self.roll.without(self.point.state, asleep)
+            point = replace(self.point, state=state, slope=self.point.slope[~asleep])
+            self.roll, self.point, self.known = roll, point, self.known.map(lambda slope: slope[~asleep])
 
     def merge(self, bound: float) -> None:
         """Let neurons that have met travel as one, once enough of them turn slowly to be worth the look."""
@@ -249,7 +266,8 @@ class Run:
             seconds=time.perf_counter() - self.began + (0.0 if self.before is None else self.before.seconds),
             counts=counts,
             settings=settings,
-            snapshots={t: self.network(state) for t, state in sorted(self.recorder.snapshots.items())},
+            snapshots=({} if self.before is None else dict(self.before.snapshots))
+            | {t: self.network(state) for t, state in sorted(self.recorder.snapshots.items())},
         )
 
 

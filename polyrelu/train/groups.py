@@ -124,8 +124,8 @@ class Merge:
 def leaders(state: State, p: float, bound: float) -> Tensor:
     """For each row the row it follows: the largest contribution within half the bound (so 1 bound to the mean).
 
-    Angles come from a float64 Gram matrix, computed LEADERS rows at a time: O(h^2 D) at worst, O(h D groups / h) when
-    most have met. Rows that are not balanced within the bound stay alone: their norms do not grow alike.
+    Angles come from a float64 Gram matrix, computed LEADERS rows at a time: O(h D max(LEADERS, groups)).
+    Rows that are not balanced within the bound stay alone: their norms do not grow alike.
     """
     u, q = unit(state.u.double()), unit(state.q.double())
     leader = torch.full((len(u),), -1, device=u.device)

@@ -10,7 +10,7 @@ from enum import Enum
 from polyrelu.errors import require
 from polyrelu.train.pair import Point
 
-SLACK = 0.01  # a run to loss L aims between 0.99 L and L (a last two-level step may be off by rtol of log L)
+SLACK = 0.01  # a run to loss L aims between 0.99 L and L (a last two-level step may be off by 2 rtol of log L)
 GAIN = 2.0
 
 
@@ -30,14 +30,18 @@ class Status(Enum):
 
 @dataclass(frozen=True)
 class Until:
-    """Stop conditions; the first one met ends the run. ``loss``: mean loss below; ``time``: flow time reached;
-    ``accurate``: all training points right; ``alignment``: median over active neurons of the largest cosine to a
-    centre or class average."""
+    """Stop conditions; the first one met ends the run.
+
+    ``loss``: mean loss below, or ``log10_loss`` for one that no float holds (-881); ``time``: flow time reached;
+    ``accurate``: all training points right; ``alignment``: median over neurons (of a flow: those still under way) of
+    the largest cosine to a centre or class average.
+    """
 
     loss: float | None = None
     time: float | None = None
     accurate: bool = False
     alignment: float | None = None
+    log10_loss: float | None = None
 
     def __post_init__(self) -> None:
         for name in ("loss", "time"):
@@ -45,8 +49,22 @@ class Until:
             require(value is None or 0 < value < math.inf, f"until.{name}", value, "a positive number")
         cosine = self.alignment
         require(cosine is None or 0 < cosine < 1, "until.alignment", cosine, "a cosine between 0 and 1")
-        some = self.loss is not None or self.time is not None or self.accurate or self.alignment is not None
-        require(some, "until", "nothing", "a loss, a time, accurate=True or an alignment")
+        log10 = self.log10_loss
+        require(log10 is None or math.isfinite(log10), "until.log10_loss", log10, "a finite number")
+        given = (self.loss, self.time, self.alignment, self.log10_loss)
+        require(
+            self.accurate or any(value is not None for value in given),
+            "until",
+            "nothing",
+            "a loss, a time, accurate=True or an alignment",
+        )
+
+    @property
+    def log_loss(self) -> float:
+        """Natural log of the loss to reach; -inf if none was asked for."""
+        logs = [] if self.loss is None else [math.log(self.loss)]
+        logs += [] if self.log10_loss is None else [self.log10_loss * math.log(10)]
+        return max(logs, default=-math.inf)
 
     @classmethod
     def of(cls, until: float | Until) -> Until:
@@ -63,7 +81,7 @@ class Landing:
     """Shortens steps so that they end on the target loss or time, and on the times to record."""
 
     def __init__(self, until: Until, times: Sequence[float] = ()) -> None:
-        self.log_loss = -math.inf if until.loss is None else math.log(until.loss)
+        self.log_loss = until.log_loss
         self.log_time = math.inf if until.time is None else math.log(until.time)
         self.times = sorted(math.log(t) for t in times)
 
@@ -73,7 +91,7 @@ class Landing:
         won = old.slope.log_loss - new.slope.log_loss
         if won > 1.1 * gain(old):
             fraction = min(fraction, gain(old) / won)
-        if new.slope.log_loss < self.log_loss - SLACK:
+        if new.slope.log_loss < self.log_loss - SLACK and won > 0:
             fraction = min(fraction, (old.slope.log_loss - self.log_loss + SLACK / 2) / won)
         return max(fraction, 0.01)
 

@@ -154,7 +154,7 @@ def march(
     """
     while point.tau < end:
         dt = min(dt, end - point.tau)
-        if not dt > 1e-13 * max(1.0, point.tau):
+        if not dt > max(1e-13 * point.tau, 1e-290):
             raise StepUnderflowError
         new, error = exponential_kutta(field, point, dt, p)
         if not math.isfinite(error + new.log_t):

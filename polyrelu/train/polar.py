@@ -49,7 +49,7 @@ class Balance:
     def halves(self, kappa: Tensor) -> tuple[Tensor, Tensor]:
         """``1 - delta`` and ``1 + delta`` at a later ``kappa``: r and s in units of e^kappa / 2."""
         shift = self.delta * torch.expm1(-2 * (kappa - self.kappa))
-        return (self.minus - shift).clamp(min=1e-12), self.plus + shift
+        return torch.maximum(self.minus - shift, self.minus.clamp(max=1e-12)), self.plus + shift
 
     def ratio(self, kappa: Tensor) -> Tensor:
         """``s / r``, signed."""

@@ -83,7 +83,7 @@ class Recorder:
 def median_alignment(moment: dict[str, Any], moving: Tensor | None = None) -> float:
     """Median over neurons (those ``moving``) of the largest cosine to any probe at a recorded moment."""
     best = torch.as_tensor(moment["cos_average"])
-    if "cos_centre" in moment:
+    if len(moment.get("cos_centre", ())):
         best = torch.maximum(best, torch.as_tensor(moment["cos_centre"]))
     best = best if moving is None else best[moving]
     return float(best.median()) if len(best) else 0.0

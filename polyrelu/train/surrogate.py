@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from polyrelu.train.field import BLOCK
+from polyrelu.data import BLOCK
 
 
 @dataclass(frozen=True)

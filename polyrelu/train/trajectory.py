@@ -124,7 +124,8 @@ class Trajectory:
         arrays = {part.name: getattr(self.history, part.name) for part in fields(self.history)}
 
         def write(temporary: Path) -> None:
-            np.savez_compressed(temporary, about=json.dumps(about), **arrays)
+            with temporary.open("wb") as stream:  # a bare name would get .npz appended
+                np.savez_compressed(stream, about=json.dumps(about), **arrays)
 
         return write_atomically(path, write)
 
@@ -139,15 +140,15 @@ class Trajectory:
                 raise InputError(
                     f"trajectory={path}: written as {about['format']}, expected {FORMAT}; upgrade polyrelu."
                 )
-            history = History(**arrays)
+            history, status = History(**arrays), Status[about["status"]]
+            kept = {name: about[name] for name in ("evaluations", "seconds", "counts", "settings")}
         except FileNotFoundError:
             raise InputError(f"trajectory={path}: no such file; expected a trajectory.npz.") from None
         except (OSError, EOFError, KeyError, TypeError, ValueError, zipfile.BadZipFile) as error:
             if isinstance(error, InputError):
                 raise
             raise InputError(f"trajectory={path}: damaged or foreign file; expected one written by polyrelu.") from None
-        kept = {name: about[name] for name in ("evaluations", "seconds", "counts", "settings")}
-        return cls(net=net, status=Status[about["status"]], history=history, **kept)
+        return cls(net=net, status=status, history=history, **kept)
 
 
 def thinned(moments: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -8,8 +8,7 @@ import pytest
 
 from polyrelu.errors import InputError
 from polyrelu.nets import INITIALISATIONS
-from polyrelu.runs.settings import FlowSettings
-from polyrelu.runs.settings import LOSSES, STARTS
+from polyrelu.runs.settings import LOSSES, STARTS, FlowSettings
 from polyrelu.train import LOSSES as TRAINED
 
 

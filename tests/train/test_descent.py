@@ -105,6 +105,9 @@ def test_divergence_keeps_the_last_finite_network(data):
     out = descend(net, data, loss="squared", rate=1e4, until=1e-9, steps=50)
     assert out.status is Status.DIVERGED
     assert all(bool(t.isfinite().all()) for t in out.net.parameters())
+    f = out.net(data.rows()).detach()  # the record is of the network that is handed back
+    assert out.log_loss == pytest.approx(math.log(float(((data.y - f) ** 2 / 2).mean())), rel=1e-9)
+    assert out.counts["steps"] == out.history.clock[-1]
 
 
 def test_going_on_after_an_earlier_run(data):
@@ -118,6 +121,7 @@ def test_going_on_after_an_earlier_run(data):
 
 def test_bad_input_is_named(data):
     net = PolyReLUNet(15, 6, 3.0, seed=0, dtype=F64)
+    classes = Dataset(data.rows(), (data.y > 0).long())
     tiny = PolyReLUNet(15, 6, 3.0, init="balanced", scale=1e-300, seed=0, dtype=F64)
     for call, message in [
         (lambda: descend(net, data, method="newton"), "method=newton: expected one of gd, sgd, adam"),
@@ -126,6 +130,8 @@ def test_bad_input_is_named(data):
         (lambda: descend(net, data, loss="hinge"), "loss=hinge"),
         (lambda: descend(tiny, data), "weights too small"),
         (lambda: descend(net, data.rows()), "data=Tensor: expected a Dataset"),
+        (lambda: descend(LogisticRegression(15, dtype=F64), classes), "net=1 outputs: expected 2"),
+        (lambda: descend(MLP(15, 4, dtype=F64), data, until=Until(alignment=0.9)), "until.alignment=0.9"),
     ]:
         with pytest.raises(InputError, match=message):
             call()

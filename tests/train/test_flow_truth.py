@@ -202,6 +202,31 @@ def test_two_level_steps_agree_with_steps_on_the_data(large, p):
     assert two.evaluations < plain.evaluations / 3
 
 
+@pytest.mark.parametrize("init", ["balanced", "gaussian"])
+@pytest.mark.parametrize("loss", ["cross_entropy", "squared"])
+def test_two_level_steps_agree_on_three_classes_with_bias(loss, init):
+    generator = torch.Generator().manual_seed(3)
+    y = torch.arange(1200) % 3
+    X = 0.2 * torch.randn(1200, 30, generator=generator, dtype=F64)
+    X[torch.arange(1200), y] += 1
+    data = Dataset(X, y)
+    net = PolyReLUNet(30, 20, 2.5, outputs=3, init=init, scale=1e-2, seed=5, bias=True, dtype=F64)
+    plain = flow(net, data, loss=loss, until=Until(time=60.0), rtol=1e-5, surrogate=0, merge=False, drop=False)
+    two = flow(net, data, loss=loss, until=Until(time=60.0), rtol=1e-3, surrogate=64)
+    a, b = logits(two.net, data), logits(plain.net, data)
+    assert np.abs(b).max() > 0.5
+    assert np.abs(a - b).max() <= 1e-2 * np.abs(b).max()
+
+
+@pytest.mark.parametrize("factor", [1e-20, 1e20])
+def test_a_start_far_from_balanced_is_taken_as_it_is(small, factor):
+    net = PolyReLUNet(12, 8, 3.0, init="balanced", scale=1e-12, seed=4, dtype=F64)
+    net.weight.data *= factor
+    out = flow(net, small, until=Until(time=1e-40))
+    assert torch.allclose(out.net.log_contributions(), net.log_contributions(), atol=1e-9)
+    assert torch.allclose(out.net.polar().log_r, net.polar().log_r, atol=1e-9)
+
+
 def test_initial_scale_only_shifts_time():
     # While f = 0 nothing but log norms depends on the scale: smaller by e^-k takes k/a longer, a the growth rate.
     data = OrthonormalMixture(dim=40, positive=2, negative=2, alpha=0.05).sample(400, seed=0)

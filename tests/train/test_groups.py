@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from polyrelu import OrthonormalMixture, PolyReLUNet, Until, flow
+from polyrelu import Dataset, OrthonormalMixture, PolyReLUNet, Status, Until, flow
 from polyrelu.train.groups import Roll
 from polyrelu.train.polar import State
 
@@ -29,7 +29,7 @@ def bundle(p, spread, outputs=1, width=60, dim=6, seed=0):
 @pytest.mark.parametrize("outputs", [1, 3])
 @pytest.mark.parametrize("p", [1.0, 1.5, 3.0])
 def test_merging_changes_f_by_no_more_than_the_stated_bound(p, outputs):
-    net = bundle(p, 0.01, outputs)
+    net = bundle(p, 0.012, outputs)
     state = State.of(net.polar(), torch.zeros(outputs, dtype=F64))
     bound = 0.1
     merged, roll, _ = Roll.of(state).merged(state, p, bound)
@@ -41,16 +41,19 @@ def test_merging_changes_f_by_no_more_than_the_stated_bound(p, outputs):
     allowed = bound * net.contributions().sum() * x.norm(dim=1) ** p
     with torch.no_grad():
         f, g, h = (n(x).reshape(len(x), -1) for n in (net, small, whole))
-    assert ((f - g).norm(dim=1) <= allowed).all()
+    gap = (f - g).norm(dim=1)
+    assert (gap <= allowed).all()
+    assert float(gap.max()) > 0  # something was merged that was not the same
     assert torch.allclose(g, h, atol=1e-12)  # written out again, the merged network is the same function
     assert torch.allclose(roll.log_contribution(merged).exp(), net.contributions(), rtol=1e-9)
 
 
 def test_nothing_merges_across_signs_or_beyond_the_bound():
     net = bundle(3.0, 0.0)
-    net.output.data[0, ::2] *= -1
+    net.output.data[0, ::3] *= -1
     state = State.of(net.polar(), torch.zeros(1, dtype=F64))
     merged, roll, _ = Roll.of(state).merged(state, 3.0, 1e-3)
+    assert len(merged.kappa) == 8  # four directions, two signs
     signs = net.polar().q[:, 0]
     for row in range(len(merged.kappa)):
         assert len(set(signs[roll.row == row].tolist())) == 1
@@ -94,3 +97,39 @@ def test_neurons_no_sample_activates_are_left_exactly_as_they_were():
         assert torch.allclose(out.net.weight[asleep], net.weight[asleep], rtol=1e-12, atol=0)
         assert torch.allclose(out.net.contributions()[asleep], net.contributions()[asleep], rtol=1e-12)
     assert out.counts["at_home"] >= int(asleep.sum())
+
+
+def test_the_bound_is_sharp_for_two_neurons():
+    # Two equal neurons an angle t apart, evaluated between gates of p = 1: relu(<x,u1>) + relu(<x,u2>) against
+    # 2 relu(<x,u>). At x orthogonal to u1 the gap is |x| |sin t - 2 sin(t/2)| / .. of order t; the bound says t |x|.
+    t = 0.04
+    net = PolyReLUNet(2, 2, 1.0, init="zeros", dtype=F64)
+    net.weight.data = torch.tensor([[1.0, 0.0], [np.cos(t), np.sin(t)]], dtype=F64)
+    net.output.data = torch.ones(1, 2, dtype=F64)
+    state = State.of(net.polar(), torch.zeros(1, dtype=F64))
+    merged, _, _ = Roll.of(state).merged(state, 1.0, 2 * t * 1.01)
+    assert len(merged.kappa) == 1
+    x = torch.tensor([[-np.sin(t / 2), np.cos(t / 2)]], dtype=F64)  # on the gate of the merged neuron
+    small = PolyReLUNet.from_polar(merged.polar(), like=net)
+    with torch.no_grad():
+        gap = float((net(x) - small(x)).abs())
+    allowed = 2 * t * 1.01 * float(net.contributions().sum())
+    assert gap == pytest.approx(np.sin(t / 2), rel=1e-6)
+    assert gap <= allowed
+    # just wider than the bound allows: they travel alone
+    assert len(Roll.of(state).merged(state, 1.0, 2 * t * 0.99)[0].kappa) == 2
+
+
+@pytest.mark.parametrize("loss", ["exp", "squared"])
+def test_a_neuron_that_fits_exactly_is_not_mistaken_for_an_inactive_one(loss):
+    # Neuron 0 has gradient zero (squared: no gap; exp, float32: its sample's weight underflows) but carries f.
+    dtype, norm = (F64, 1.0) if loss == "squared" else (torch.float32, 11.0)
+    net = PolyReLUNet(2, 2, 2.0, init="zeros", dtype=dtype)
+    net.weight.data = torch.tensor([[norm, 0.0], [0.0, 0.3]], dtype=dtype)
+    net.output.data = torch.tensor([[norm, -0.3]], dtype=dtype)
+    data = Dataset(torch.eye(2, dtype=dtype), torch.tensor([1.0, -1.0]))
+    out = flow(net, data, loss=loss, until=1e-3)
+    assert out.status is Status.LOSS
+    f = out.net(data.rows()).detach()
+    true = ((data.y - f) ** 2 / 2).mean() if loss == "squared" else torch.exp(-data.y * f).mean()
+    assert out.log_loss == pytest.approx(float(true.log()), abs=1e-4)
