@@ -25,7 +25,7 @@ from polyrelu.nets import PolyReLUNet
 from polyrelu.train.field import count_correct
 from polyrelu.train.frame import Frame
 from polyrelu.train.landing import Status, Until
-from polyrelu.train.losses import check_loss, pull
+from polyrelu.train.losses import check_loss, log_add, pull
 from polyrelu.train.record import Probes, median_alignment
 from polyrelu.train.trajectory import History, Progress, Silent, Trajectory, thinned
 
@@ -132,14 +132,14 @@ class Descent:
 
     def measure(self) -> None:
         """Log of the mean loss, and accuracy, on the whole training set."""
-        losses, correct = [], 0
+        total, correct = -math.inf, 0
         with torch.no_grad():
             for start, x in self.data.blocks(BLOCK):
                 y = self.y[start : start + len(x)]
                 f = logits(self.net, x.to(self.dtype))
-                losses.append(pull(self.loss, f, y).log_loss.double().logsumexp(0))
+                total = log_add(total, float(pull(self.loss, f, y).log_loss.double().logsumexp(0)))
                 correct += count_correct(f, y)
-        self.log_loss = float(torch.stack(losses).logsumexp(0)) - math.log(len(self.data))
+        self.log_loss = total - math.log(len(self.data))
         self.accuracy = correct / len(self.data)
 
     def mark(self) -> dict[str, Any]:

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from polyrelu.data import BLOCK
-from polyrelu.train.losses import in_loss_time, pull
+from polyrelu.train.losses import in_loss_time, log_add, pull
 from polyrelu.train.polar import Slope, State, tangent
 
 
@@ -85,7 +85,7 @@ class Field:
         need_a = outputs > 1 or self.noise is not None
         V, A = torch.zeros_like(u), torch.zeros_like(state.q)
         b = torch.zeros_like(state.bias)
-        reference, losses, correct = -math.inf, [], 0
+        reference, loss, correct = -math.inf, -math.inf, 0
         buffer = torch.empty(min(BLOCK, len(self.y)), len(u), dtype=dtype, device=u.device)
         for start in range(0, len(self.y), BLOCK):
             stop = min(start + BLOCK, len(self.y))
@@ -97,7 +97,7 @@ class Field:
             correct += count_correct(f if self.biased else shape, y)
             log_loss, log_size, direction = pull(self.loss, f, y)
             log_weight = self.log_weight[start:stop].to(dtype)
-            losses.append((log_loss + log_weight).double().logsumexp(0))
+            loss = log_add(loss, float((log_loss + log_weight).double().logsumexp(0)))
             log_size = log_size + log_weight
             peak = float(log_size.max())
             if peak > reference + 20 or start == 0:  # a new scale: everything summed so far is tiny beside it
@@ -110,7 +110,6 @@ class Field:
             b += g.sum(0)
             low.mul_(g if outputs == 1 else g @ state.q.T)
             V.addmm_(low.T, x)
-        loss = float(torch.stack(losses).logsumexp(0))
         log_rate = loss if in_loss_time(self.loss) else 0.0
         size = math.exp(min(reference - log_rate, 700.0))
         if outputs == 1:

@@ -46,6 +46,14 @@ def in_loss_time(name: str) -> bool:
     return name != "squared"
 
 
+def log_add(a: float, b: float) -> float:
+    """``log(e^a + e^b)``; NaN if either is."""
+    if math.isnan(a) or math.isnan(b):
+        return math.nan
+    gap = abs(a - b) if math.isfinite(a) and math.isfinite(b) else math.inf
+    return max(a, b) + math.log1p(math.exp(-gap))
+
+
 def log_softplus(a: Tensor) -> Tensor:
     """``log(log(1 + e^a))`` without underflow: ``a - e^a/2`` far left."""
     return torch.where(a < -15, a - a.clamp(max=-15).exp() / 2, functional.softplus(a.clamp(min=-15)).log())

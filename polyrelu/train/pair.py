@@ -22,6 +22,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from polyrelu.train.losses import log_add
 from polyrelu.train.polar import Slope, State, error_size, unit
 
 ORDER = 3
@@ -134,8 +135,7 @@ def exponential_kutta(field: Forced, point: Point, dt: float, p: float) -> tuple
     error = error_size(new.importance(), error_u, error_q, dt / 6 * bent_kappa, dt / 6 * bent_bias)
     end = field(new, tau + dt)
     passed = math.log(dt) + log_mean_exp(-k0.log_rate, -ka.log_rate, -end.log_rate)
-    log_t = float(np.logaddexp(point.log_t, passed)) if math.isfinite(passed) else math.nan
-    return Point(tau + dt, log_t, new, end), error
+    return Point(tau + dt, log_add(point.log_t, passed), new, end), error
 
 
 def march(
