@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import math
-import os
 from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
@@ -268,8 +267,6 @@ def about(
     version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Its version.")] = False,
 ) -> None:
     """What did gradient training make a classifier learn, and how far can it be trusted?"""
-    # Before torch loads: its threads spin while they wait, and on a busy machine they starve each other.
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 
 def main() -> None:
