@@ -71,6 +71,8 @@ def render(trajectory):
     buffer = io.BytesIO()
     trajectory_figure(trajectory, "edge case").savefig(buffer, format="png")
     assert buffer.getvalue().startswith(b"\x89PNG")
+    with Image.open(buffer) as image:
+        assert len(image.convert("L").getcolors()) > 50  # drawn, not blank
 
 
 def test_no_centres(centres):

@@ -99,9 +99,9 @@ def test_neurons_no_sample_activates_are_left_exactly_as_they_were():
     assert out.counts["at_home"] >= int(asleep.sum())
 
 
-def test_the_bound_is_sharp_for_two_neurons():
-    # Two equal neurons an angle t apart, evaluated between gates of p = 1: relu(<x,u1>) + relu(<x,u2>) against
-    # 2 relu(<x,u>). At x orthogonal to u1 the gap is |x| |sin t - 2 sin(t/2)| / .. of order t; the bound says t |x|.
+def test_two_neurons_merge_just_within_the_bound_and_their_gap_at_a_gate_is_known():
+    # Two equal neurons an angle t apart, p = 1, merged to u between them. On u's gate, <x, u> = 0, the merged net gives 0
+    # and of the two exactly one is on: the gap is |x| sin(t/2), of first order in t as the bound must allow.
     t = 0.04
     net = PolyReLUNet(2, 2, 1.0, init="zeros", dtype=F64)
     net.weight.data = torch.tensor([[1.0, 0.0], [np.cos(t), np.sin(t)]], dtype=F64)
