@@ -100,7 +100,7 @@ def test_neurons_no_sample_activates_are_left_exactly_as_they_were():
 
 
 def test_two_neurons_merge_just_within_the_bound_and_their_gap_at_a_gate_is_known():
-    # Two equal neurons an angle t apart, p = 1, merged to u between them. On u's gate, <x, u> = 0, the merged net gives 0
+    # Two equal neurons an angle t apart, p = 1, merged to u between them. On its gate, <x, u> = 0, the merged net is 0
     # and of the two exactly one is on: the gap is |x| sin(t/2), of first order in t as the bound must allow.
     t = 0.04
     net = PolyReLUNet(2, 2, 1.0, init="zeros", dtype=F64)
