@@ -1,0 +1,1 @@
+"""How far a classifier holds: attacks (upper bounds), certificates (lower bounds), brackets and curves."""

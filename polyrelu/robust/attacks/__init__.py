@@ -1,0 +1,1 @@
+"""Attacks, one file each: at a given radius, or of minimal norm."""

@@ -1,0 +1,1 @@
+"""Certificates, one file each: radii within which no perturbation changes the decision."""
