@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from polyrelu.errors import InputError, require
+from polyrelu.errors import require
 
 Score = Callable[[Tensor], Tensor]  # (n, D) -> (n,) for one logit, (n, C) for C classes; any torch.nn.Module will do
 
@@ -34,13 +34,11 @@ def check_points(score: Score, X: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
         logits = score(X[:1])
     good = logits.ndim == 1 or (logits.ndim == 2 and logits.shape[1] > 1)
     require(good, "score(X).shape", f"{tuple(logits.shape)} for one row", "(n,) for one logit or (n, C), C > 1")
-    labels = set(y.unique().tolist())
+    labels = set(y.tolist())
     if logits.ndim == 1:
         require(labels <= {1, -1}, "y", sorted(labels)[:5], "labels +1 and -1 for a net of one logit")
         return X, y.to(X)
     classes = logits.shape[1]
-    if y.is_floating_point() or not labels <= set(range(classes)):
-        raise InputError(
-            f"y={sorted(labels)[:5]}: expected whole numbers 0..{classes - 1} for a net of {classes} logits."
-        )
+    good = not y.is_floating_point() and labels <= set(range(classes))
+    require(good, "y", sorted(labels)[:5], f"whole numbers 0..{classes - 1} for a net of {classes} logits")
     return X, y.to(X.device, torch.int64)

@@ -27,4 +27,5 @@ def dual(norm: float) -> float:
 
 def lengths(rows: Tensor, norm: float) -> Tensor:
     """|row| for each row (over the last dimension)."""
-    return torch.linalg.vector_norm(rows, ord=norm, dim=-1)
+    length: Tensor = torch.linalg.vector_norm(rows, ord=norm, dim=-1)
+    return length
