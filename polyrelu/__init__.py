@@ -17,11 +17,17 @@ if TYPE_CHECKING:
     from polyrelu.data import Dataset, NearlyOrthogonalSphere, OrthonormalMixture, SymmetricSeparable
     from polyrelu.errors import InputError
     from polyrelu.nets import PolyReLUNet, load, load_reference, save
+    from polyrelu.robust.bracket import Bracket, bracket
+    from polyrelu.robust.certify.branch import Budget
+    from polyrelu.robust.curve import RobustCurve, curve
+    from polyrelu.robust.distance import dist
     from polyrelu.train import Status, Trajectory, Until, descend, flow
 
 __version__ = "0.1.0"
 
 _ROOMS = {
+    "Bracket": "robust.bracket",
+    "Budget": "robust.certify.branch",
     "Dataset": "data",
     "InputError": "errors",
     "NearlyOrthogonalSphere": "data",
@@ -31,7 +37,11 @@ _ROOMS = {
     "SymmetricSeparable": "data",
     "Trajectory": "train",
     "Until": "train",
+    "RobustCurve": "robust.curve",
+    "bracket": "robust.bracket",
+    "curve": "robust.curve",
     "descend": "train",
+    "dist": "robust.distance",
     "flow": "train",
     "load": "nets",
     "load_reference": "nets",
@@ -39,17 +49,23 @@ _ROOMS = {
 }
 
 __all__ = [
+    "Bracket",
+    "Budget",
     "Dataset",
     "InputError",
     "NearlyOrthogonalSphere",
     "OrthonormalMixture",
     "PolyReLUNet",
+    "RobustCurve",
     "Status",
     "SymmetricSeparable",
     "Trajectory",
     "Until",
     "__version__",
+    "bracket",
+    "curve",
     "descend",
+    "dist",
     "flow",
     "load",
     "load_reference",

@@ -14,13 +14,19 @@ import typer
 
 from polyrelu import __version__
 from polyrelu.errors import InputError
+from polyrelu.runs.evaluation_settings import EvaluationSettings, parse_radii
 from polyrelu.runs.settings import DTYPES, LIMITS, LOSSES, STARTS, TARGETS, FlowSettings, text
 
 if TYPE_CHECKING:
+    from polyrelu.runs.evaluation import Evaluation
     from polyrelu.runs.folder import Run
     from polyrelu.train import Trajectory
 
 EXIT = "Exit status: 0 done, 1 stopped short of every target (files are written), 2 bad input, 130 interrupted."
+EVALUATED = (
+    "Exit status: 0 done, 2 bad input, 3 a proof exceeded an attack (our bug, please report it), 130 interrupted "
+    "(what is done is kept)."
+)
 QUICK: dict[str, Any] = {"dim": 200, "samples": 4000, "width": 400, "start": "gaussian"}  # start as published
 REACHED = ("LOSS", "TIME", "ACCURATE", "ALIGNED")
 PUBLISHED = FlowSettings()
@@ -46,6 +52,7 @@ def one_of(names: tuple[str, ...]) -> str:
 
 
 NET, DATA, FLOW, STOP, OUTPUT = "Network", "Data", "Flow", "Stop at the first of", "Output"
+POINTS, EFFORT = "Points", "Effort for each point"
 Out = Annotated[Path, option(OUTPUT, "Folder for the results; made if need be.", metavar="DIR", show_default=False)]
 Seed = Annotated[int, option(OUTPUT, "Same seed, same numbers.")]
 Quiet = Annotated[bool, option(OUTPUT, "Show no progress.", "--quiet")]
@@ -114,6 +121,65 @@ def reproduce(out: Out, seed: Seed = 0, quiet: Quiet = False) -> None:
             typer.echo(f"p = {p:g}: {runs[-1].summary.reading()}")
         typer.echo(compare(out, runs))
     raise typer.Exit(max(exit_code(run) for run in runs))
+
+
+@app.command(
+    epilog="Example: polyrelu evaluate runs/p3 mixture:dim=200,clusters=6+4,alpha=0.1,n=1000,seed=1 --out out/p3\n\n"
+    "and: polyrelu evaluate head.safetensors embeddings.npz --limit 500 --radius 0.1,0.2 --out out/head\n\n" + EVALUATED
+)
+def evaluate(
+    net: Annotated[str, typer.Argument(help="A net saved by polyrelu, or a folder of polyrelu flow.", metavar="NET")],
+    data: Annotated[
+        str,
+        typer.Argument(
+            help="A file (.npz, .safetensors with X and y; .npy with its labels in NAME_y.npy; .csv, .parquet), a name "
+            "(digits, digits:parity) or a recipe (mixture:dim=200,clusters=6+4,alpha=0.1,n=500).",
+            metavar="DATA",
+        ),
+    ],
+    *,
+    norm: Annotated[str, option(POINTS, "How perturbations are measured: 1, 2 or inf.", metavar="NORM")] = "2",
+    radius: Annotated[
+        list[str] | None, option(POINTS, "Radii of the table, as 0.1,0.2; round ones by default.", metavar="R,...")
+    ] = None,
+    limit: Annotated[int | None, option(POINTS, "Only the first so many points.")] = None,
+    tol: Annotated[float, option(EFFORT, "Stop when proof and attack are this close, relatively.")] = 1e-3,
+    budget_nodes: Annotated[int, option(EFFORT, "Stop after so many nodes of branch and bound.")] = 2000,
+    budget_seconds: Annotated[float | None, option(EFFORT, "Stop after so many seconds.")] = None,
+    cross_check: Annotated[
+        bool, option(EFFORT, "Hold the attacks of other libraries against the result.", "--cross-check")
+    ] = False,
+    out: Out,
+    seed: Seed = 0,
+    as_json: Annotated[bool, option(OUTPUT, "Print evaluation.json instead of a table.", "--json")] = False,
+    quiet: Quiet = False,
+) -> None:
+    """Bracket how far every point of DATA can be moved before NET changes its mind: certified <= true <= attacked.
+
+    Writes radii.csv, curve.png, curve.svg, adversarial.npz and evaluation.json. Finished points are kept in DIR/parts:
+    after Ctrl-C the same command goes on from there, and other radii or a larger limit use them again.
+    """
+    with plain_errors("lower --limit"):
+        settings = EvaluationSettings(
+            net, data, norm, tol, budget_nodes, budget_seconds, seed, limit, parse_radii(radius), cross_check
+        )
+        from polyrelu.robust.bracket import BrokenSandwich
+        from polyrelu.runs.evaluation import evaluate as run
+        from polyrelu.runs.evaluation_live import EvaluationLive
+
+        with EvaluationLive(quiet) as live:
+            try:
+                result = run(settings, out, live)
+            except BrokenSandwich as error:
+                typer.echo(f"polyrelu: error: {' '.join(str(error).split())}", err=True)
+                raise typer.Exit(3) from None
+            except KeyboardInterrupt:
+                kept = f"{live.done} of {live.total} points are kept" if live.total else "nothing was done yet"
+                again = settings.command(str(out))
+                live.close()
+                typer.echo(f"polyrelu: interrupted; {kept}. Go on with: {again}", err=True)
+                raise typer.Exit(130) from None
+        show_evaluation(result, as_json, quiet)
 
 
 def train(settings: FlowSettings, out: Path, quiet: bool, before: Trajectory | None = None) -> Run:
@@ -192,6 +258,23 @@ def show(run: Run, as_json: bool, quiet: bool) -> None:
         typer.echo(f"polyrelu: interrupted; go on with: polyrelu flow --resume --out {run.folder}", err=True)
 
 
+def show_evaluation(result: Evaluation, as_json: bool, quiet: bool) -> None:
+    """The tables on stdout, where the files are on stderr."""
+    if as_json:
+        typer.echo(json.dumps(result.record(), indent=2, allow_nan=False))
+    else:
+        from rich.console import Console
+
+        from polyrelu.runs.evaluation_show import tables
+
+        console = Console(highlight=False)
+        for table in tables(result):
+            console.print(table)
+    if not quiet:
+        files = "radii.csv, curve.png, curve.svg, adversarial.npz and evaluation.json"
+        typer.echo(f"polyrelu: written to {result.folder}: {files}", err=True)
+
+
 def compare(out: Path, runs: list[Run]) -> Path:
     """The page of the given runs."""
     from polyrelu.report.page import Section, write_page
@@ -225,8 +308,8 @@ def exit_code(run: Run) -> int:
 
 
 @contextlib.contextmanager
-def plain_errors() -> Iterator[None]:
-    """Failures that are nobody's bug become one line and an exit code."""
+def plain_errors(smaller: str = "lower --samples, --dim or --width") -> Iterator[None]:
+    """Failures that are nobody's bug become one line and an exit code; ``smaller`` is what saves memory."""
     try:
         yield
     except InputError as error:
@@ -240,7 +323,7 @@ def plain_errors() -> Iterator[None]:
         raise typer.Exit(130) from None
     except (MemoryError, RuntimeError) as error:
         if isinstance(error, MemoryError) or "allocate memory" in str(error):
-            fail("not enough memory for these sizes; lower --samples, --dim or --width.")
+            fail(f"not enough memory for these sizes; {smaller}.")
         raise
 
 

@@ -2,11 +2,13 @@
 
 This room knows nothing of nets or training. Recipes (``OrthonormalMixture`` and its relatives) are small frozen
 records; ``recipe.sample(n, seed)`` gives the same rows for the same seed, on any machine and for any block size.
+``read`` takes what a person types: a file, a name or a recipe.
 """
 
 from polyrelu.data._rows import BLOCK, RowSource
 from polyrelu.data.dataset import Dataset
 from polyrelu.data.mixture import OrthonormalMixture
+from polyrelu.data.read import read
 from polyrelu.data.recipe import parse_clusters
 from polyrelu.data.sphere import NearlyOrthogonalSphere
 from polyrelu.data.symmetric import SymmetricSeparable
@@ -19,4 +21,5 @@ __all__ = [
     "RowSource",
     "SymmetricSeparable",
     "parse_clusters",
+    "read",
 ]

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import difflib
+import math
 import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 import torch
 
-from polyrelu.errors import InputError
+from polyrelu.errors import InputError, require
 
 
 def parse_clusters(text: str) -> tuple[int, int]:
@@ -20,9 +24,65 @@ def parse_clusters(text: str) -> tuple[int, int]:
     return counts
 
 
+def parse_recipe(text: str, keys: Mapping[str, Callable[[str, str], Any]], needed: Iterable[str]) -> dict[str, Any]:
+    """The settings of ``kind:key=value,...``, the inverse of `recipe_text`.
+
+    ``keys`` says how the text of each key is read, ``needed`` which must be there. Nothing is guessed: a key that is
+    unknown, said twice, empty or missing is an error that names it.
+    """
+    kind, _, rest = text.partition(":")
+    found: dict[str, Any] = {}
+    for part in filter(None, (part.strip() for part in rest.split(","))):
+        key, equals, value = (piece.strip() for piece in part.partition("="))
+        require(bool(equals and value), kind, part, "key=value pairs joined by commas, such as dim=1000,n=500")
+        if key not in keys:
+            allowed = f"a setting of {kind}: {', '.join(keys)}"
+            raise InputError(f"{kind}: {key}={value}: expected {allowed}{nearest(key, keys)}.")
+        require(key not in found, f"{kind}: {key}", value, "each setting once, it is there twice")
+        found[key] = keys[key](key, value)
+    missing = [key for key in needed if key not in found]
+    require(not missing, "data", text, f"{' and '.join(f'{key}=...' for key in missing)} as well")
+    return found
+
+
 def recipe_text(kind: str, **settings: object) -> str:
     """``kind:key=value,...`` in the given order; settings that are None are left out."""
     return kind + ":" + ",".join(f"{key}={_text(value)}" for key, value in settings.items() if value is not None)
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """``" (did you mean digits?)"`` when a known name is close, else nothing."""
+    close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
+    return f" (did you mean {close[0]}?)" if close else ""
+
+
+def whole_number(key: str, text: str) -> int:
+    """A whole number >= 0, as it is typed."""
+    require(re.fullmatch(r"[0-9]+", text) is not None, key, text, "a whole number")
+    return int(text)
+
+
+def real_number(key: str, text: str) -> float:
+    """A finite number; what range it may have is the recipe's own check."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    require(math.isfinite(value), key, text, "a number")
+    return value
+
+
+def yes_or_no(key: str, text: str) -> bool:
+    """``yes`` or ``no``."""
+    require(text in ("yes", "no"), key, text, "yes or no")
+    return text == "yes"
+
+
+def dtype_of(key: str, text: str) -> torch.dtype:
+    """``float32`` or ``float64``."""
+    types = {"float32": torch.float32, "float64": torch.float64}
+    require(text in types, key, text, "float32 or float64")
+    return types[text]
 
 
 def _text(value: object) -> str:

@@ -2,11 +2,39 @@
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
-from typing import final
+from typing import NamedTuple, Protocol, final
 
-from torch import Tensor
+import torch
+from torch import Tensor, nn
+
+from polyrelu.errors import require
+from polyrelu.nets import AverageClassifier, CentreClassifier, PolyReLUNet
+from polyrelu.robust.attacks.boundary import BoundaryWalk
+from polyrelu.robust.attacks.convex_concave import Broken, lift
+from polyrelu.robust.attacks.pool import Labelled
+from polyrelu.robust.attacks.starts import Random, Towards, Zero
+from polyrelu.robust.certify.branch import Budget, certify
+from polyrelu.robust.certify.linear import certified_radius
+from polyrelu.robust.margin import check_points, margin_of
+from polyrelu.robust.norms import check_norm
+from polyrelu.robust.projection import follow, nearest, root, sides, to_boundary
+from polyrelu.robust.shallow import Rows, Shallow, reduce
+
+Walk = Callable[[Tensor], Broken]  # the general attack on some of the points
+
+AGAIN = 4
+POINTS = 2000  # at a time: a thousand neurons and inputs fit in memory many times
+
+
+class Progress(Protocol):
+    """Whoever wants to know how far it is."""
+
+    def update(self, *, done: int) -> None:
+        """``done`` points are bracketed."""
 
 
 class BracketStatus(Enum):
@@ -41,3 +69,195 @@ class Bracket:
     def __len__(self) -> int:
         """Number of points."""
         return len(self.lower)
+
+
+class BrokenSandwich(RuntimeError):  # noqa: N818 - it says what happened
+    """A proven radius above a found one: never a property of the net, always a mistake of this package."""
+
+    def __init__(self, what: str) -> None:
+        """``what``: a sentence that names the point and both radii."""
+        super().__init__(f"{what} This is a bug in polyrelu, not in your net or data; please report it.")
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Own:
+    """The points themselves as the pool of the general attacks."""
+
+    X: Tensor
+    y: Tensor
+    cluster: None = None
+    centres: None = None
+
+    def rows(self) -> Tensor:
+        """All of them."""
+        return self.X
+
+
+class Sides(NamedTuple):
+    """Both sides for some points, before anything is said about them."""
+
+    lower: Tensor
+    upper: Tensor
+    perturbation: Tensor
+    nodes: Tensor
+
+
+def bracket(
+    net: nn.Module,
+    X: Tensor,
+    y: Tensor,
+    *,
+    norm: float | str = 2,
+    tol: float = 1e-3,
+    budget: Budget | None = None,
+    pool: Labelled | None = None,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> Bracket:
+    """lower_i <= r_i <= upper_i, r_i = min |d| : margin(x_i + d) <= 0, worked at until upper/lower - 1 <= ``tol``.
+
+    For a `PolyReLUNet` (or an ideal classifier that is one) and the l2 norm both sides come from the reduced net: the
+    convex-concave attack above, branch and bound below. Other norms get the boundary walk and the linear certificate;
+    other modules the boundary walk and, with nothing proven, lower = 0. Everything is computed in float64 whatever
+    the dtype of ``net`` and ``X``, and holds for real arithmetic with the stored weights.
+
+    Parameters
+    ----------
+    net : any module with one logit (labels +1/-1) or C logits (labels 0..C-1)
+    tol : where to stop; 1e-3 is a tenth of a percent
+    budget : nodes and seconds a point, see `Budget`; what is proven when it ends is returned
+    pool : rows and labels for the starts of general attacks (a Dataset); None takes X and y
+    progress : told ``update(done=...)`` as points are done
+    """
+    norm = check_norm(norm)
+    require(0 < tol < 1, "tol", tol, "a number between 0 and 1, such as 1e-3")
+    budget = Budget() if budget is None else budget
+    X, y = check_points(net, X, y)
+    X, y = X.detach().double(), y.double() if y.is_floating_point() else y
+    exact = _as_shallow(copy.deepcopy(net).double().eval())
+    pool = Own(X, y) if pool is None else pool
+    with torch.no_grad():
+        right = margin_of(exact(X), y) > 0
+    proven = isinstance(exact, PolyReLUNet) and norm == 2
+    if isinstance(exact, PolyReLUNet) and norm == 2:
+        found = _shallow_sides(exact, X, y, right, tol, budget, pool, seed, progress)
+    else:
+        found = _general_sides(exact, X, y, right, norm, pool, seed)
+        if progress is not None:
+            progress.update(done=len(X))
+    check_sandwich(found.lower, found.upper)
+    status = _statuses(found, right, tol, proven)
+    return Bracket(found.lower, found.upper, found.perturbation, status, norm, found.nodes)
+
+
+def check_sandwich(lower: Tensor, upper: Tensor) -> None:
+    """Raise `BrokenSandwich` if a proven radius exceeds a found one."""
+    wrong = (lower > upper).nonzero()[:, 0].tolist()
+    if wrong:
+        i = wrong[0]
+        raise BrokenSandwich(f"Point {i} has a proven radius {lower[i]:.17g} above the found one {upper[i]:.17g}.")
+
+
+def _as_shallow(net: nn.Module) -> nn.Module:
+    """Ideal classifiers that are PolyReLUNets, as such."""
+    return net.as_polyrelu_net() if isinstance(net, (AverageClassifier, CentreClassifier)) else net
+
+
+def _shallow_sides(
+    net: PolyReLUNet,
+    X: Tensor,
+    y: Tensor,
+    right: Tensor,
+    tol: float,
+    budget: Budget,
+    pool: Labelled,
+    seed: int,
+    progress: Progress | None,
+) -> Sides:
+    """Attack and certificate in the reduced coordinates, some thousand points at a time."""
+    shallow, n = reduce(net, tol), len(X)
+    zero = torch.zeros(n, dtype=torch.float64)
+    found = Sides(zero, zero.clone(), torch.zeros_like(X), torch.zeros(n, dtype=torch.long))
+    done = int(n - right.sum())
+    for here in torch.split(right.nonzero()[:, 0], POINTS):
+
+        def walk(far: Tensor, here: Tensor = here) -> Broken:
+            return _walk(net, X[here[far]], y[here[far]], 2.0, pool, seed)
+
+        for whole, some in zip(found, _both(net, shallow, X[here], y[here], tol, budget, walk), strict=True):
+            whole[here] = some
+        done += len(here)
+        if progress is not None:
+            progress.update(done=done)
+    return found
+
+
+def _both(net: PolyReLUNet, shallow: Shallow, X: Tensor, y: Tensor, tol: float, budget: Budget, walk: Walk) -> Sides:
+    """Attack and certificate; where they do not meet, each is tried again with what the other has found."""
+    if shallow.groups == 0:  # a constant net: right here, right everywhere
+        forever = torch.full((len(X),), torch.inf, dtype=torch.float64)
+        return Sides(forever, forever.clone(), torch.zeros_like(X), torch.zeros(len(X), dtype=torch.long))
+    rows = shallow.rows(X, y)
+    near = nearest(shallow, rows)
+    broken = lift(net, shallow, X, y, rows, near)
+    proof = certify(shallow, X, y, rows, near.z, broken.radius, tol=tol, budget=budget)
+    lower, nodes = proof.lower, proof.nodes
+    for again in range(AGAIN):
+        far = (lower * (1 + max(tol, 0.02)) < broken.radius).nonzero()[:, 0]
+        if not len(far) or budget.nodes == 0:
+            break
+        mine = torch.isin(rows.point, far).nonzero()[:, 0]
+        some = rows[mine].at(torch.searchsorted(far, rows.point[mine]))
+        if again == 0:
+            broken.improve(far, _descend(net, shallow, X[far], y[far], some, proof.z[mine]))
+            broken.improve(far, walk(far))
+        upper = broken.radius[far]
+        ball = torch.where(lower[far] > upper / 64, (lower[far] * upper).sqrt(), upper / 8)  # a smaller one to prove
+        ball = torch.where(ball.isfinite(), ball, 2 * lower[far] + torch.linalg.vector_norm(X[far], dim=1) / 8)
+        smaller = certify(shallow, X[far], y[far], some, near.z[mine], ball, tol=tol, budget=budget)
+        lower[far], nodes[far] = torch.maximum(lower[far], smaller.lower), nodes[far] + smaller.nodes
+    return Sides(torch.minimum(lower, broken.radius), broken.radius, broken.perturbation, nodes)
+
+
+def _descend(net: PolyReLUNet, shallow: Shallow, X: Tensor, y: Tensor, rows: Rows, z: Tensor) -> Broken:
+    """Through the points a proof hangs on, straight and by convex-concave steps from there."""
+    part = sides(shallow, rows)
+    tangent = root(z @ shallow.C.T, part.opposite, part.opposite_constant, shallow.p)[1] @ shallow.C
+    broken = lift(net, shallow, X, y, rows, follow(shallow, rows.s, part, tangent))
+    broken.improve(torch.arange(len(X)), lift(net, shallow, X, y, rows, to_boundary(shallow, rows.s, part, z)))
+    return broken
+
+
+def _general_sides(
+    net: nn.Module, X: Tensor, y: Tensor, right: Tensor, norm: float, pool: Labelled, seed: int
+) -> Sides:
+    """The boundary walk above; below, the linear certificate for a PolyReLUNet and nothing for other modules."""
+    broken = _walk(net, X, y, norm, pool, seed)
+    lower = torch.zeros(len(X), dtype=torch.float64)
+    if isinstance(net, PolyReLUNet) and bool(right.any()):
+        lower[right] = certified_radius(net, X[right], y[right], norm)
+    return Sides(lower, broken.radius, broken.perturbation, torch.zeros(len(X), dtype=torch.long))
+
+
+def _walk(net: nn.Module, X: Tensor, y: Tensor, norm: float, pool: Labelled, seed: int) -> Broken:
+    """The general minimal attack; with one class alone there is nothing to walk towards."""
+    alone = len(set(pool.y.tolist())) == 1
+    walk = BoundaryWalk(starts=(Zero(), Random(8))) if alone else BoundaryWalk(starts=(Zero(), Random(2), Towards()))
+    found = walk(net, X, y, norm=norm, pool=pool, seed=seed)
+    return Broken(found.perturbation.double(), found.radius.double())
+
+
+def _statuses(found: Sides, right: Tensor, tol: float, proven: bool) -> tuple[BracketStatus, ...]:
+    closed = found.upper <= found.lower * (1 + tol) * (1 + 1e-12)
+    open_ = BracketStatus.BUDGET if proven else BracketStatus.UNPROVEN
+
+    def one(right: bool, finite: bool, closed: bool) -> BracketStatus:
+        if not right:
+            return BracketStatus.WRONG
+        if not finite:
+            return BracketStatus.UNBROKEN
+        return BracketStatus.CLOSED if closed else open_
+
+    flags = zip(right.tolist(), found.upper.isfinite().tolist(), closed.tolist(), strict=True)
+    return tuple(one(*flag) for flag in flags)

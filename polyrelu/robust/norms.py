@@ -29,3 +29,75 @@ def lengths(rows: Tensor, norm: float) -> Tensor:
     """|row| for each row (over the last dimension)."""
     length: Tensor = torch.linalg.vector_norm(rows, ord=norm, dim=-1)
     return length
+
+
+def unit(rows: Tensor) -> Tensor:
+    """row / |row|_2, exactly: no guard in the denominator, nothing under- or overflows; a zero row stays zero."""
+    largest = rows.abs().amax(dim=-1, keepdim=True)
+    scaled = rows / torch.where(largest > 0, largest, 1.0)
+    length: Tensor = torch.linalg.vector_norm(scaled, dim=-1, keepdim=True)
+    return scaled / length.clamp(min=1)  # it is >= 1 unless the row is zero
+
+
+def steepest(slopes: Tensor, norm: float) -> Tensor:
+    """argmax <slope, d> over |d|_norm <= 1: g/|g|_2, sign(g), or the largest entry's signed basis vector (l1).
+
+    A zero slope gives a zero row: there is nowhere to go.
+    """
+    if norm == 2:
+        return unit(slopes)
+    if norm == math.inf:
+        return slopes.sign()
+    top = slopes.abs().argmax(dim=-1, keepdim=True)
+    return torch.zeros_like(slopes).scatter(-1, top, slopes.gather(-1, top).sign())
+
+
+def project(rows: Tensor, radius: Tensor, norm: float) -> Tensor:
+    """The point of the ball {|d|_norm <= radius} nearest to each row in l2; rows inside are not touched.
+
+    l2 scales, l-infinity clamps, l1 shrinks every entry by the same theta >= 0 (Duchi et al., ICML 2008).
+    """
+    radius = radius[:, None]
+    if norm == math.inf:
+        return torch.minimum(torch.maximum(rows, -radius), radius)
+    length = lengths(rows, norm)[:, None]
+    if norm == 2:
+        return torch.where(length > radius, unit(rows) * radius, rows)
+    sizes = rows.abs().sort(dim=1, descending=True).values
+    count = torch.arange(1, rows.shape[1] + 1, device=rows.device)
+    thetas = (sizes.cumsum(dim=1) - radius) / count
+    last = (sizes > thetas).sum(dim=1, keepdim=True).clamp(min=1) - 1
+    shrunk = rows.sign() * (rows.abs() - thetas.gather(1, last)).clamp(min=0)
+    return torch.where(length > radius, shrunk, rows)
+
+
+def to_hyperplane(slopes: Tensor, values: Tensor, norm: float, room: tuple[Tensor, Tensor] | None = None) -> Tensor:
+    """The shortest d in ``norm`` with value + <slope, d> = 0 (Croce & Hein, ICML 2020: FAB, eq. 4-6).
+
+    ``room`` = (below, above), both >= 0 and shaped like the slopes, keeps -below <= d <= above; where the plane is
+    out of reach, d goes as far towards it as the box lets it. Zero slopes give zero rows.
+    """
+    size = lengths(slopes, dual(norm))
+    size = torch.where(size > 0, size, torch.inf)
+    toward = -values.sign()[:, None] * slopes
+    if room is None:
+        return (values.abs() / size)[:, None] * steepest(toward, norm)
+    w = toward.abs() / size[:, None]
+    need = (values.abs() / size)[:, None]
+    free = torch.where(toward > 0, room[1], room[0]) * (w > 0)
+    if norm == 1:  # fill the steepest coordinates first, up to the box
+        order = w.argsort(dim=1, descending=True)
+        gain = (w * free).gather(1, order)
+        missing = (need - (gain.cumsum(dim=1) - gain)).clamp(min=0)
+        share = torch.minimum(gain, missing) / w.gather(1, order).clamp(min=torch.finfo(w.dtype).tiny)
+        return toward.sign() * torch.zeros_like(w).scatter(1, order, share)
+    speed = w if norm == 2 else (w > 0).to(w)  # d = min(free, time * speed): find the time
+    stop = free / torch.where(w > 0, speed, 1.0)
+    order = stop.argsort(dim=1)
+    gain, rate = (w * free).gather(1, order), (w * speed).gather(1, order)
+    before, going = gain.cumsum(dim=1) - gain, rate.flip(1).cumsum(dim=1).flip(1)
+    reached = before + stop.gather(1, order) * going >= need
+    first = torch.where(reached.any(dim=1), reached.int().argmax(dim=1), w.shape[1] - 1)[:, None]
+    going = going.gather(1, first)
+    time = (need - before.gather(1, first)) / torch.where(going > 0, going, torch.inf)
+    return toward.sign() * torch.minimum(free, time * speed)

@@ -22,8 +22,8 @@ class AttackStatus(Enum):
 class AttackResult:
     """One row per point; every number was checked with the score itself after the last projection.
 
-    perturbation : (n, D), in the dtype of X; zero for points already wrong
-    radius : (n,) norm of the perturbation where ``success``; 0 where already wrong; inf where nothing was found
+    perturbation : (n, D), in the dtype of X; zero for points already wrong, and where nothing was found
+    radius : (n,) float64, norm of (x + perturbation) - x; 0 where already wrong; inf where nothing was found
     success : (n,) bool, margin(x + perturbation) <= 0
     status : one `AttackStatus` per point
     evaluations : forward or gradient passes over one point, summed over points

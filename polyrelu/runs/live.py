@@ -15,6 +15,53 @@ LN10 = 2.302585092994046
 TWICE = 1.0  # seconds within which a second Ctrl-C is a nervous finger, not a wish
 
 
+class CtrlC:
+    """Ctrl-C that waits: the first one is a wish, answered where everything fits together; a second one gives up.
+
+    ``answer()`` is that place: it raises KeyboardInterrupt if the wish was there. A second Ctrl-C, a second later, ends
+    the program at once with exit code 130. Both say what they do.
+    """
+
+    def __init__(self, first: str, second: str) -> None:
+        self.first, self.second = first, second
+        self.at_once = False  # nothing is lost by stopping anywhere
+        self.asked: float | None = None
+        self.before: Any = None
+
+    def __enter__(self) -> CtrlC:
+        self.before = self._on_interrupt(self._interrupt)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._on_interrupt(self.before)
+
+    def answer(self) -> None:
+        """Stop here, if that was asked."""
+        if self.asked is not None:
+            raise KeyboardInterrupt
+
+    def ignore(self) -> None:
+        """From here on Ctrl-C waits for the end."""
+        self._on_interrupt(signal.SIG_IGN)
+
+    def _on_interrupt(self, handler: Any) -> Any:
+        """Install a handler of Ctrl-C and return the one before; only the main thread may."""
+        main = threading.current_thread() is threading.main_thread()
+        return signal.signal(signal.SIGINT, handler) if main and handler is not None else None
+
+    def _interrupt(self, number: int, frame: FrameType | None) -> None:
+        if self.at_once:
+            raise KeyboardInterrupt
+        if self.asked is None:
+            self.asked = clock.monotonic()
+            _say(self.first)
+        elif clock.monotonic() - self.asked > TWICE:
+            _say(self.second)
+            raise SystemExit(130)
+
+
 class Live:
     """Progress of one run on stderr (a terminal, or nothing is shown), and its way to stop.
 
@@ -24,12 +71,14 @@ class Live:
 
     def __init__(self, label: str, quiet: bool) -> None:
         self.label, self.shown = label, not quiet and sys.stderr.isatty()
-        self.asked: float | None = None
-        self.before: Any = None
+        self.ctrl_c = CtrlC(
+            "finishing the step under way, then saving; Ctrl-C again gives up without saving",
+            "given up; nothing of this run was saved",
+        )
         self.bar: Any = None
 
     def __enter__(self) -> Live:
-        self.before = self._on_interrupt(self._interrupt)
+        self.ctrl_c.__enter__()
         if self.shown:
             self.bar = _bar()
             self.line = self.bar.add_task(self.label, total=None, numbers="first pass over the data")
@@ -41,11 +90,11 @@ class Live:
     ) -> None:
         if self.bar is not None:
             self.bar.stop()
-        self._on_interrupt(self.before)
+        self.ctrl_c.__exit__(kind, error, trace)
 
     def saving(self) -> None:
         """From here on Ctrl-C waits: a net without its history is of no use."""
-        self._on_interrupt(signal.SIG_IGN)
+        self.ctrl_c.ignore()
         if self.bar is not None:
             self.bar.update(self.line, numbers="saving")
 
@@ -56,21 +105,7 @@ class Live:
                 f"time {time:.4g}  log10 loss {log_loss / LN10:.2f}  {evaluations:.0f} passes  {neurons} travelling"
             )
             self.bar.update(self.line, numbers=numbers)
-        if self.asked is not None:
-            raise KeyboardInterrupt
-
-    def _on_interrupt(self, handler: Any) -> Any:
-        """Install a handler of Ctrl-C and return the one before; only the main thread may."""
-        main = threading.current_thread() is threading.main_thread()
-        return signal.signal(signal.SIGINT, handler) if main and handler is not None else None
-
-    def _interrupt(self, number: int, frame: FrameType | None) -> None:
-        if self.asked is None:
-            self.asked = clock.monotonic()
-            _say("finishing the step under way, then saving; Ctrl-C again gives up without saving")
-        elif clock.monotonic() - self.asked > TWICE:
-            _say("given up; nothing of this run was saved")
-            raise SystemExit(130)
+        self.ctrl_c.answer()
 
 
 def _say(message: str) -> None:

@@ -1,0 +1,140 @@
+"""Data by what a person types: a file, a name or a recipe, read by one function."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from polyrelu.data._checks import whole
+from polyrelu.data.dataset import Dataset
+from polyrelu.data.files import READERS, read_file
+from polyrelu.data.mixture import OrthonormalMixture
+from polyrelu.data.recipe import (
+    dtype_of,
+    nearest,
+    parse_clusters,
+    parse_recipe,
+    real_number,
+    whole_number,
+    yes_or_no,
+)
+from polyrelu.data.sphere import NearlyOrthogonalSphere
+from polyrelu.data.symmetric import SymmetricSeparable
+from polyrelu.errors import InputError, require
+
+LARGE = 2**27  # numbers (half a gigabyte in float32) above which a mixture's rows are drawn when they are asked for
+
+
+def read(text: str, *, limit: int | None = None) -> Dataset:
+    """The set that ``text`` means, or one line that says what is wrong with it.
+
+    * a recipe, ``mixture:dim=1000,clusters=6+4,alpha=0.1,n=1000,seed=1`` (also ``sphere:`` and ``symmetric:``): the
+      name of every set made by a recipe is such a text and reads back to the same bits; ``seed`` is 0 if not given
+    * a name: ``digits`` (scikit-learn's 1797 images of 8 x 8, pixels/16, classes 0..9) or ``digits:parity`` (even +1,
+      odd -1, the digit as the hidden sub-class)
+    * a file: .npz or .safetensors with X (n, D), y (n,) and, if known, cluster and centres; .npy with its labels beside
+      it (X.npy and y.npy, train_X.npy and train_y.npy, else NAME.npy and NAME_y.npy); .csv or .parquet with the label
+      in the column called y or label, else in the last
+
+    Labels are +1/-1 or 0..C-1. ``limit`` keeps the first so many rows, which must hold two classes.
+    """
+    require(isinstance(text, str) and bool(text.strip()), "data", repr(text), "a file, a name or a recipe")
+    if limit is not None:
+        whole("limit", limit, 1)
+    data = _find(text.strip())
+    if limit is None or limit >= len(data):
+        return data
+    if bool((data.y[:limit] == data.y[0]).all()):
+        raise InputError(f"limit={limit}: the first {limit} rows are all of one class; raise it, or shuffle the rows.")
+    return dataclasses.replace(data.subset(slice(limit)), name=f"{data.name}, first {limit} rows")
+
+
+def _find(text: str) -> Dataset:
+    kind = text.partition(":")[0]
+    if text in NAMES:
+        return NAMES[text]()
+    if ":" in text and kind in RECIPES:
+        return RECIPES[kind](text)
+    path = Path(text)
+    if path.suffix.lower() in READERS or path.exists():
+        return read_file(path)
+    if kind in {name.partition(":")[0] for name in NAMES}:
+        alike = ", ".join(name for name in NAMES if name.partition(":")[0] == kind)
+        raise InputError(f"data={text}: expected {alike}.")
+    names = (*NAMES, *(f"{kind}:..." for kind in RECIPES))
+    close = nearest(kind, (*NAMES, *RECIPES)) or nearest(text, (*NAMES, *RECIPES))
+    raise InputError(
+        f"data={text}: expected a file ({', '.join(READERS)}), a name or a recipe ({', '.join(names)}){close}."
+    )
+
+
+def _mixture(text: str) -> Dataset:
+    keys: dict[str, Callable[[str, str], Any]] = {
+        "dim": whole_number,
+        "clusters": lambda _, value: parse_clusters(value),
+        "alpha": real_number,
+        "scale": lambda key, value: value if value == "sqrt_dim" else real_number(key, value),
+        "noise": real_number,
+        "rotate": whole_number,
+        "dtype": dtype_of,
+        "n": whole_number,
+        "seed": whole_number,
+        "balanced": yes_or_no,
+    }
+    found = parse_recipe(text, keys, ("dim", "clusters", "alpha", "n"))
+    n, seed, balanced = found.pop("n"), found.pop("seed", 0), found.pop("balanced", True)
+    positive, negative = found.pop("clusters")
+    mixture = OrthonormalMixture(positive=positive, negative=negative, **found)
+    return mixture.sample(n, seed, balanced, lazy=n * mixture.dim > LARGE)
+
+
+def _sphere(text: str) -> Dataset:
+    keys = {"dim": whole_number, "dtype": dtype_of, "n": whole_number, "seed": whole_number}
+    found = parse_recipe(text, keys, ("dim", "n"))
+    n, seed = found.pop("n"), found.pop("seed", 0)
+    return NearlyOrthogonalSphere(**found).sample(n, seed)
+
+
+def _symmetric(text: str) -> Dataset:
+    keys: dict[str, Callable[[str, str], Any]] = {
+        "dim": whole_number,
+        "margin": real_number,
+        "spread": real_number,
+        "extra": whole_number,
+        "rotate": whole_number,
+        "dtype": dtype_of,
+        "n": whole_number,
+        "seed": whole_number,
+    }
+    found = parse_recipe(text, keys, ("dim", "n"))
+    n, seed = found.pop("n"), found.pop("seed", 0)
+    return SymmetricSeparable(**found).sample(n, seed)
+
+
+def _digits(parity: bool) -> Dataset:
+    """scikit-learn's bundled digits; sixteenths are exact in float32."""
+    from sklearn.datasets import load_digits
+
+    stored = load_digits()
+    X = torch.from_numpy(stored.data).float() / 16
+    digit = torch.from_numpy(stored.target).long()
+    if not parity:
+        return Dataset(X, digit, name="digits")
+    return Dataset(X, torch.where(digit % 2 == 0, 1.0, -1.0), cluster=digit, name="digits:parity")
+
+
+def _mnist() -> Dataset:
+    raise InputError("data=mnist: not available yet; use digits, or a file of your own (.npz with X and y).")
+
+
+RECIPES: dict[str, Callable[[str], Dataset]] = {"mixture": _mixture, "sphere": _sphere, "symmetric": _symmetric}
+NAMES: dict[str, Callable[[], Dataset]] = {
+    "digits": lambda: _digits(parity=False),
+    "digits:parity": lambda: _digits(parity=True),
+    "mnist": _mnist,
+    "mnist:parity": _mnist,
+}

@@ -1,0 +1,150 @@
+r"""The convex-concave minimal attack (l2) on PolyReLUNets: the strongest here, and the fastest.
+
+    min |d| : P(x + d) <= N(x + d);   linearise N (the set shrinks), project on what is left, repeat
+
+The search runs in the few coordinates in which the net lives (`polyrelu.robust.projection`), for all points, rival
+classes and starts together; what it finds is lifted to the original space and moved along its ray until the sign of the
+net itself turns. Upper bound on the radius, never a proof.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple, final
+
+import torch
+from torch import Tensor, nn
+
+from polyrelu.errors import require
+from polyrelu.nets import AverageClassifier, CentreClassifier, PolyReLUNet
+from polyrelu.robust.attacks._settings import whole
+from polyrelu.robust.attacks.contract import MinimalAttack
+from polyrelu.robust.attacks.starts import Anchor
+from polyrelu.robust.attacks.task import Task
+from polyrelu.robust.margin import margin_of
+from polyrelu.robust.projection import Nearest, nearest
+from polyrelu.robust.shallow import Rows, Shallow, reduce
+
+LADDER = (0.0, 1e-9, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 0.4)
+
+
+@final
+@dataclass(frozen=True)
+class ConvexConcave(MinimalAttack):
+    """Nearest breaking points of PolyReLUNets and of the ideal classifiers that are such nets; l2 only.
+
+    starts : opposite directions tried for each point and rival class, the most promising first
+    """
+
+    starts: int = 8
+
+    def __post_init__(self) -> None:
+        """Check the settings."""
+        whole(starts=self.starts)
+
+    @property
+    def norms(self) -> tuple[float, ...]:
+        """The reduction to few coordinates keeps Euclidean lengths only."""
+        return (2.0,)
+
+    def anchors(self, task: Task) -> Iterator[Anchor]:
+        """The points themselves: every start is made inside."""
+        yield task.X, None
+
+    def search(self, task: Task, Z: Tensor) -> None:
+        """One look at what was found in few coordinates, a little beyond the boundary in the dtype of X."""
+        net = as_polyrelu(task.score.score)
+        X = task.X.double()
+        y = task.y.double() if task.y.is_floating_point() else task.y
+        found = attack(net, reduce(net), X, y, self.starts)
+        step = torch.where(found.radius.isfinite()[:, None], found.perturbation, 0.0)
+        for longer in (1.0, 1 + 1e-6, 1 + 1e-5, 1 + 1e-4):
+            task.margin((X + longer * step).to(task.X.dtype))
+
+
+def as_polyrelu(score: object) -> PolyReLUNet:
+    """A float64 copy of the net, ideal classifiers turned into nets; other models are refused."""
+    known = isinstance(score, (PolyReLUNet, AverageClassifier, CentreClassifier))
+    wanted = "a PolyReLUNet, AverageClassifier or CentreClassifier; BoundaryWalk takes any model"
+    require(known, "score", type(score).__name__, wanted)
+    copied = copy.deepcopy(score).double()  # type: ignore[attr-defined]
+    return copied if isinstance(copied, PolyReLUNet) else copied.as_polyrelu_net()
+
+
+def attack(net: PolyReLUNet, shallow: Shallow, X: Tensor, y: Tensor, starts: int = 8) -> Broken:
+    """The whole attack on float64 points that are classified rightly."""
+    rows = shallow.rows(X, y)
+    return lift(net, shallow, X, y, rows, nearest(shallow, rows, starts))
+
+
+class Broken(NamedTuple):
+    """A perturbation of each point (n, D) that breaks the net, and its length; inf where there is none."""
+
+    perturbation: Tensor
+    radius: Tensor
+
+    def improve(self, points: Tensor, other: Broken) -> None:
+        """Take over what is shorter in ``other``, whose rows are these ``points``."""
+        wins = other.radius < self.radius[points]
+        self.radius[points[wins]], self.perturbation[points[wins]] = other.radius[wins], other.perturbation[wins]
+
+
+def lift(net: nn.Module, shallow: Shallow, X: Tensor, y: Tensor, rows: Rows, found: Nearest) -> Broken:
+    """The best of each point's rows, in the original space, checked with the float64 ``net`` itself.
+
+    The centre of a net without bias is always a breaking point, for f = 0 there.
+    """
+    n = len(X)
+    radius = torch.where(found.breaks, found.radius, torch.inf)
+    least = torch.full((n,), torch.inf, dtype=torch.float64).scatter_reduce(0, rows.point, radius, "amin")
+    best = torch.zeros(n, dtype=torch.long)
+    winner = radius <= least[rows.point]
+    best[rows.point[winner]] = winner.nonzero()[:, 0]
+    D = (found.z[best] - rows.s[best]) @ shallow.Q
+    D = torch.where(least.isfinite()[:, None], D, shallow.centre - X)
+    D = D * _turning(shallow, X, y, D)[:, None]
+    answer = _checked(net, X, y, D)
+    fallback = _checked(net, X, y, shallow.centre - X)
+    better = fallback.radius < answer.radius
+    return Broken(
+        torch.where(better[:, None], fallback.perturbation, answer.perturbation),
+        torch.where(better, fallback.radius, answer.radius),
+    )
+
+
+def _turning(shallow: Shallow, X: Tensor, y: Tensor, D: Tensor) -> Tensor:
+    """The scale near 1 at which the margin along each row of D turns, from pre-activations alone."""
+    scales = torch.tensor([1 + extra for extra in LADDER], dtype=torch.float64).expand(len(X), -1)
+    broken = shallow.margin(X, y, D, scales) <= 0
+    first = broken.int().argmax(dim=1)
+    some = broken.any(dim=1)
+    high = torch.where(some, scales[0, first], 1.0)
+    low = torch.where(some & (first > 0), scales[0, (first - 1).clamp(min=0)], high)
+    for _ in range(4):
+        inner = low[:, None] + (high - low)[:, None] * torch.tensor([0.25, 0.5, 0.75], dtype=torch.float64)
+        values = shallow.margin(X, y, D, inner) <= 0
+        grid = torch.cat([inner, high[:, None]], dim=1)
+        values = torch.cat([values, torch.ones_like(values[:, :1])], dim=1)
+        place = values.int().argmax(dim=1, keepdim=True)
+        before = torch.cat([low[:, None], inner], dim=1)
+        low, high = before.gather(1, place)[:, 0], grid.gather(1, place)[:, 0]
+    return high
+
+
+def _checked(net: nn.Module, X: Tensor, y: Tensor, D: Tensor) -> Broken:
+    """Rows of D that truly break the net, lengthened by at most 1e-8 where rounding needs it; radius inf otherwise."""
+    D = D.clone()
+    broken = torch.zeros(len(X), dtype=torch.bool)
+    for extra in (0.0, 1e-12, 1e-10, 1e-8):
+        todo = (~broken).nonzero()[:, 0]
+        if not len(todo):
+            break
+        longer = D[todo] * (1 + extra)
+        with torch.no_grad():
+            good = margin_of(net(X[todo] + longer), y[todo]) <= 0
+        D[todo[good]] = longer[good]
+        broken[todo[good]] = True
+    radius = torch.where(broken, torch.linalg.vector_norm(D, dim=1), torch.inf)
+    return Broken(torch.where(broken[:, None], D, 0.0), radius)

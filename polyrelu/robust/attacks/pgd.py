@@ -1,0 +1,56 @@
+"""Projected gradient descent on a loss, at a given radius."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain
+from typing import final
+
+from torch import Tensor
+
+from polyrelu.errors import require
+from polyrelu.robust.attacks._settings import whole
+from polyrelu.robust.attacks.contract import RadiusAttack
+from polyrelu.robust.attacks.losses import TARGETED, Loss
+from polyrelu.robust.attacks.starts import Anchor, Start, Towards, Zero
+from polyrelu.robust.attacks.task import Task
+
+
+@final
+@dataclass(frozen=True)
+class PGD(RadiusAttack):
+    """z <- P(z - a_k s(grad loss(z))),  a_k = r last^(k/(steps-1))  (Madry et al., ICLR 2018).
+
+    s is the steepest direction of the norm: g/|g| for l2, sign(g) for l-infinity, the largest coordinate for l1
+    (Tramer & Boneh, NeurIPS 2019, with one coordinate at a time). Normalised exactly, each point by itself: no guard
+    that stops small gradients. Steps shrink geometrically from r to ``last`` r. Cost: ``steps`` gradients per start.
+    """
+
+    steps: int = 60
+    loss: Loss = TARGETED
+    starts: tuple[Start, ...] = (Zero(), Towards())
+    last: float = 1e-3
+
+    def __post_init__(self) -> None:
+        """Check the settings."""
+        whole(steps=self.steps, starts=len(self.starts))
+        require(0 < self.last <= 1, "last", self.last, "a number in (0, 1]")
+
+    @property
+    def targeted(self) -> bool:
+        """As the loss is."""
+        return self.loss.targeted
+
+    def anchors(self, task: Task) -> Iterator[Anchor]:
+        """Those of the starts."""
+        return chain.from_iterable(start.anchors(task) for start in self.starts)
+
+    def search(self, task: Task, Z: Tensor) -> None:
+        """The descent; the last point is looked at too."""
+        Z, radius = task.inside(Z)
+        for step in range(self.steps):
+            _, g = task.slope(Z, self.loss)
+            size = radius * self.last ** (step / max(1, self.steps - 1))
+            Z = task.project(Z + size[:, None] * task.downhill(Z, g))
+        task.margin(Z)

@@ -1,0 +1,83 @@
+"""Where a search begins.
+
+relu(z)^p is flat for z <= 0, so for p > 1 a search from x itself hardly sees the neurons of the other class and walks
+along its own centre only: a true local optimum, sqrt(2) times too far on F^(p). Points of the other class lead to the
+optimum for p > 2, their mean for p = 1 (SOURCES 11): `Towards` gives both.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from polyrelu.robust.attacks._settings import whole
+from polyrelu.robust.attacks.task import Task
+
+Anchor = tuple[Tensor, Tensor | None]  # points (n, D), and the classes (n,) they lead to, if to any in particular
+
+
+class Start(ABC):
+    """Points to begin at, one set after another; an attack at a radius begins on the way to them, inside its ball."""
+
+    @abstractmethod
+    def anchors(self, task: Task) -> Iterator[Anchor]:
+        """One point for each row of ``task.X``, as often as the start has points to offer."""
+
+
+@final
+@dataclass(frozen=True)
+class Zero(Start):
+    """x itself."""
+
+    def anchors(self, task: Task) -> Iterator[Anchor]:
+        """X, once."""
+        yield task.X, None
+
+
+@final
+@dataclass(frozen=True)
+class Random(Start):
+    """x + s g, g ~ N(0, I), s the spread of the pool per coordinate; drawn per point, whatever the batch."""
+
+    starts: int = 1
+
+    def __post_init__(self) -> None:
+        """Check the settings."""
+        whole(starts=self.starts)
+
+    def anchors(self, task: Task) -> Iterator[Anchor]:
+        """``starts`` random points."""
+        spread = float((task.pool.X - task.pool.X.mean(dim=0)).square().mean().sqrt()) or 1.0
+        for number in range(self.starts):
+            keys = ([task.seed, number, row] for row in task.rows.tolist())
+            draws = np.stack([np.random.default_rng(key).standard_normal(task.X.shape[1]) for key in keys])
+            yield task.X + spread * torch.from_numpy(draws).to(task.X), None
+
+
+@final
+@dataclass(frozen=True)
+class Towards(Start):
+    """``samples`` rows of other classes, far from each other, and the mean of every other class."""
+
+    samples: int = 8
+
+    def __post_init__(self) -> None:
+        """Check the settings."""
+        whole(least=0, samples=self.samples)
+
+    def anchors(self, task: Task) -> Iterator[Anchor]:
+        """The same points for all rows of one class."""
+        labels = sorted(set(task.y.tolist()))
+        choice = {label: task.pool.against(label, self.samples, task.seed) for label in labels}
+        for number in range(max(len(rows) for rows, _ in choice.values())):
+            Z, target = torch.empty_like(task.X), torch.empty_like(task.y)
+            for label, (rows, classes) in choice.items():
+                own = task.y == label
+                Z[own], target[own] = rows[number % len(rows)], classes[number % len(rows)]
+            yield Z, target

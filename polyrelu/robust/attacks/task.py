@@ -1,0 +1,146 @@
+"""What an attack's own file sees: the points of one batch, and ways to look at the score that forget nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import final
+
+import torch
+from torch import Tensor
+
+from polyrelu.robust.attacks.losses import Loss
+from polyrelu.robust.attacks.pool import Pool
+from polyrelu.robust.margin import Score, margin_of
+from polyrelu.robust.norms import lengths, project, steepest
+
+BLOCK = 16  # rows; matrix products give a row the same bits in any number of whole blocks, but not in odd sizes
+
+
+@final
+class Counted:
+    """A score that counts the rows it was asked about, and answers each the same in whatever company.
+
+    Rounding that changes with the batch would be blown up by every step of a search: rows are filled up to blocks.
+    """
+
+    def __init__(self, score: Score) -> None:
+        self.score = score
+        self.rows = 0
+
+    def __call__(self, Z: Tensor) -> Tensor:
+        """Logits of the rows of ``Z``."""
+        self.rows += len(Z)
+        filler = Z.detach()[-1:].expand(-len(Z) % BLOCK, -1)
+        return self.score(torch.cat([Z, filler]))[: len(Z)]
+
+
+@final
+@dataclass(eq=False)
+class Best:
+    """The shortest perturbed point found to be broken so far, and its float64 size: inf where there is none."""
+
+    Z: Tensor
+    size: Tensor
+
+    @classmethod
+    def none(cls, X: Tensor) -> Best:
+        """Nothing found yet."""
+        return cls(X.clone(), torch.full((len(X),), torch.inf, dtype=torch.float64, device=X.device))
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Task:
+    """Rows to attack, one per point and start; all were classified rightly.
+
+    X (n, D), y (n,) : the clean points and their labels
+    rows (n,) : their numbers in the whole set, for whatever is drawn per point
+    target (n,) : the class aimed at, for targeted losses of several classes
+    radius (n,) float64 or None : the ball every step must stay in, for attacks at a radius
+    best : written by every look, so that an attack need not keep its own record
+    """
+
+    score: Counted
+    X: Tensor
+    y: Tensor
+    rows: Tensor
+    target: Tensor
+    norm: float
+    bounds: tuple[float, float] | None
+    pool: Pool
+    seed: int
+    classes: int
+    radius: Tensor | None
+    best: Best
+
+    def take(self, index: Tensor) -> Task:
+        """The rows with these numbers, of which nothing is known yet."""
+        X = self.X[index]
+        radius = None if self.radius is None else self.radius[index]
+        y, rows, target = self.y[index], self.rows[index], self.target[index]
+        return replace(self, X=X, y=y, rows=rows, target=target, radius=radius, best=Best.none(X))
+
+    def size(self, Z: Tensor) -> Tensor:
+        """|Z - X| of each row in float64, of the rows as they are stored."""
+        return lengths(Z.double() - self.X.double(), self.norm)
+
+    def reach(self) -> Tensor:
+        """A length (n,) beyond which nobody need look: twice the distance to the farthest class mean, or to 0."""
+        middles = [torch.zeros_like(self.X[0]), *self.pool.means.values()]
+        far = torch.stack([lengths(self.X - middle, self.norm) for middle in middles]).amax(dim=0)
+        return 2 * torch.where(far > 0, far, 1.0)
+
+    def project(self, Z: Tensor) -> Tensor:
+        """Z back into the ball and the box. Clamping brings each entry nearer to x, so the ball is not left again."""
+        if self.radius is not None:
+            inside = self.radius * (1 - 4 * torch.finfo(Z.dtype).eps)  # room for the rounding of x + d
+            Z = self.X + project(Z - self.X, inside.to(Z), self.norm)
+        return Z if self.bounds is None else Z.clamp(*self.bounds)
+
+    def inside(self, Z: Tensor) -> tuple[Tensor, Tensor]:
+        """Z drawn back along the straight way to X until it is in the ball (and the box), and the radius (n,)."""
+        radius = self.reach() if self.radius is None else self.radius.to(Z)
+        step = Z - self.X
+        far = lengths(step, self.norm)
+        share = torch.where(far > radius, radius / torch.where(far > 0, far, 1.0), 1.0)
+        return self.project(self.X + step * share[:, None]), radius
+
+    def remember(self, Z: Tensor, margin: Tensor) -> None:
+        """Keep the rows of Z that are broken and shorter than what was known, if the ball allows them."""
+        broken = margin <= 0
+        if not bool(broken.any()):
+            return
+        size = self.size(Z)
+        better = broken & (size < self.best.size)
+        if self.radius is not None:
+            better &= size <= self.radius
+        self.best.Z = torch.where(better[:, None], Z, self.best.Z)
+        self.best.size = torch.where(better, size, self.best.size)
+
+    @torch.no_grad()
+    def margin(self, Z: Tensor) -> Tensor:
+        """The margin at each row of Z, remembered."""
+        margin = margin_of(self.score(Z), self.y)
+        self.remember(Z, margin)
+        return margin
+
+    def slope(self, Z: Tensor, loss: Loss, remember: bool = True) -> tuple[Tensor, Tensor]:
+        """The loss at each row of Z and its gradient; a gradient that is not finite says nothing and becomes 0."""
+        with torch.enable_grad():
+            Z = Z.detach().requires_grad_()
+            logits = self.score(Z)
+            value = loss.value(logits, self.y, self.target)
+            known = value.requires_grad
+            gradient = torch.autograd.grad(value.sum(), Z, allow_unused=True)[0] if known else None
+        Z = Z.detach()
+        if remember:
+            self.remember(Z, margin_of(logits.detach(), self.y))
+        g = torch.zeros_like(Z) if gradient is None else gradient
+        return value.detach(), torch.where(g.isfinite().all(dim=1, keepdim=True), g, 0.0)
+
+    def downhill(self, Z: Tensor, g: Tensor) -> Tensor:
+        """The step of unit norm that lowers the loss most, among the coordinates the box lets move."""
+        if self.bounds is not None:
+            low, high = Z - self.bounds[0], self.bounds[1] - Z  # room to move
+            g = torch.where((g > 0) & (low <= 0) | (g < 0) & (high <= 0), 0.0, g)
+        return -steepest(g, self.norm)

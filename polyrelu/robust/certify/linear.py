@@ -1,0 +1,301 @@
+r"""Radii in every norm from one affine lower bound of the margin over a whole ball, and a search for the largest ball.
+
+    margin(z + d) >= sum_own a_j [ c_j t_j - (p - 1) relu(tau_j)^p ] - sum_opp |a_j| [ (l_j^p + h_j^p)/2 + k_j (t_j - s_j) ]
+
+for t_j = <u_j, z + d>, s_j = <u_j, z>, wherever |d| <= rho. Own terms lie above any tangent, c_j = p relu(tau_j)^(p-1)
+(for p = 1 any slope 0 <= c_j <= 1); opposite terms below their chord from l_j to h_j = relu(s_j -+ rho |u_j|_dual), of
+slope k_j = (h_j^p - l_j^p)/(2 rho |u_j|_dual). The sum is affine in d, with gradient g = sum_j (+-) |a_j| slope_j u_j:
+
+    min over the ball = value at d = 0 - rho |g|_dual  > 0    proves rho.
+
+(Chords and tangents as in CROWN, Zhang et al., NeurIPS 2018, for relu^p; SOURCES 10 for P, N.) Any tangents are sound.
+
+Where opposite neurons start inactive chords are poor. There, in roots, pi_P >= <omega, t> + constant (a tangent of a
+p-norm) and pi_N rises at most by G_N(d) = |relu(A_N d)|_p, so that with xi = sum_j omega_j u_j
+
+    r >= ( <omega, s> + constant - pi_N(z) ) / sup_{|d| <= 1} ( G_N(d) - <xi, d> ),
+
+where the supremum is at most sqrt((|xi| + G_N(-xi/|xi|))^2 + sup G_N^2) for l2, by splitting d along xi; the largest of
+G_N(+-e_k) -+ xi_k for l1, exactly; and the sum over k of these for l-infinity, or sqrt(D) times the l2 bound.
+
+The best tangents touch where the bound itself is least, so they move there: tau <- tau + step (U(z - rho g*) - tau), g* the
+unit step steepest for g, which is Frank and Wolfe's method for min P(z + d) - chords(z + d), and the best are kept. The
+radius returned was itself proven, whatever the search did, in real arithmetic for the stored weights: see `cheap` for
+the rounding.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple, final
+
+import torch
+from torch import Tensor
+
+from polyrelu.nets import PolyReLUNet
+from polyrelu.nets._base import count
+from polyrelu.nets.power import relu_power
+from polyrelu.robust.certify.cheap import DUST, Cheap, Neurons, Placed, Rivals, gamma, steepest_falls, vertices
+from polyrelu.robust.margin import check_points
+from polyrelu.robust.norms import check_norm, dual, lengths, steepest
+
+WORK = 1_000_000  # numbers in the largest table: (points x rivals) by neurons or coordinates
+TANGENTS = 3  # choices of tangents for each radius tried
+
+
+def linear_radius(net: PolyReLUNet, X: Tensor, y: Tensor, norm: float | str = 2, steps: int = 30) -> Tensor:
+    """The larger of both bounds of this module, the least over rivals: a proven radius of each point, (n,) float64.
+
+    Misclassified points have radius 0. O(h D) for each radius tried and rival class (l2: O(h min(h, D))). For p >= 2
+    and l2 `cheap_radius` is often as good, and branch and bound always better.
+
+    Parameters
+    ----------
+    net : any p >= 1, one logit or several, with or without centre, output bias, input normalisation
+    X : (n, D) in the net's dtype; y : (n,) of +1/-1 for one logit, of 0..C-1 otherwise
+    norm : 1, 2 or inf; what perturbations are measured in
+    steps : radii tried for each point and rival
+    """
+    norm, steps = check_norm(norm), count("steps", steps)
+    X, y = check_points(net, X, y)
+    return _radius(Neurons.of(net), X, y, norm, steps)
+
+
+def certified_radius(net: PolyReLUNet, X: Tensor, y: Tensor, norm: float | str = 2) -> Tensor:
+    """max(cheap_radius, linear_radius): the larger of two proven radii, (n,) float64. Parameters as there."""
+    norm = check_norm(norm)
+    X, y = check_points(net, X, y)
+    cheap = Cheap.of(net, norm)
+    return torch.maximum(cheap.radius(X, y), _radius(cheap.neurons, X, y, norm, 30))
+
+
+def _radius(net: Neurons, X: Tensor, y: Tensor, norm: float, steps: int) -> Tensor:
+    radius = torch.empty(len(X), dtype=torch.float64, device=X.device)
+    frame = Frame.of(net, norm)
+    for label in y.unique().tolist():
+        rivals = net.rivals(label)
+        growth = Growth.of(net, rivals, norm)
+        size = max(1, WORK // (len(rivals.A) * max(net.U.shape)))
+        for rows in (y == label).nonzero()[:, 0].split(size):
+            placed = net.place(X[rows], norm)
+            table = Rows.of(net, frame, placed, rivals)
+            best = torch.maximum(_search(table, steps), _rooted(table, growth))
+            rho = best.view(len(rows), -1).amin(dim=1) * placed.scale / (1 + net.eps)
+            radius[rows] = torch.where(rho > 0, rho, 0.0)
+    return radius
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """Coordinates B (h, k) of the neurons in which the dual norm of sum_j k_j u_j is taken, and what may be missing.
+
+    |sum_j k_j u_j|_dual <= stretch |k B|_dual + sum_j |k_j| spare_j. For l2 and h < D: U = B Q with nearly orthonormal
+    rows of Q; how nearly is measured, not assumed. reach (h,) = |u_j|_dual.
+    """
+
+    norm: float
+    B: Tensor
+    stretch: float
+    spare: Tensor
+    reach: Tensor
+
+    @staticmethod
+    def of(net: Neurons, norm: float) -> Frame:
+        """The coordinates fit for ``norm``."""
+        (h, D), U = net.U.shape, net.U
+        reach = lengths(U, dual(norm))
+        if norm != 2 or 2 * h > D:
+            return Frame(norm, U, 1.0, torch.zeros_like(reach), reach)
+        Q = torch.linalg.qr(U.T).Q.T.contiguous()
+        B = U @ Q.T
+        off = Q @ Q.T - torch.eye(h, dtype=U.dtype, device=U.device)
+        stretch = 1 + float(torch.linalg.matrix_norm(off)) + gamma(4 * D) * h
+        spare = lengths(U - B @ Q, 2.0) + gamma(4 * (D + h)) * (1 + lengths(B, 1.0))
+        return Frame(norm, B, stretch, spare, reach)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Growth:
+    """sup G_N over the unit ball (c,) in the norm asked for and in l2, and G_N(e_k), G_N(-e_k) (c, D), rounded up."""
+
+    most: Tensor
+    most_l2: Tensor
+    ahead: Tensor
+    back: Tensor
+
+    @staticmethod
+    def of(net: Neurons, rivals: Rivals, norm: float) -> Growth:
+        """The constants of one label against each rival."""
+        opposite = rivals.A.clamp(max=0)
+        most = steepest_falls(net, opposite, norm)
+        ahead, back = vertices(net, opposite) if norm != 2 else (opposite[:, :0], opposite[:, :0])
+        more = (1 + net.eps) ** 2
+        most_l2 = steepest_falls(net, opposite, 2.0) if norm == math.inf else most
+        return Growth(most, most_l2, ahead * more, back * more)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """One row for each point and rival: pre-activations T, own and opposite |a_j|, constants; all (R, h) or (R,)."""
+
+    net: Neurons
+    frame: Frame
+    placed: Placed
+    T: Tensor
+    own: Tensor
+    opposite: Tensor
+    plus: Tensor
+    minus: Tensor
+
+    @staticmethod
+    def of(net: Neurons, frame: Frame, placed: Placed, rivals: Rivals) -> Rows:
+        """Every point of ``placed`` against every one of ``rivals``, points outermost."""
+        n, c = len(placed.T), len(rivals.A)
+        A = rivals.A.repeat(n, 1)
+        plus, minus = net.constants(rivals.beta, placed.scale)
+        parts = (part.repeat_interleave(c, dim=0) for part in placed)
+        placed = Placed(*parts)
+        return Rows(net, frame, placed, placed.T, A.clamp(min=0), (-A).clamp(min=0), plus.view(-1), minus.view(-1))
+
+    def bound(self, rho: Tensor, touch: Tensor) -> Bound:
+        """The bound for balls of radius ``rho`` (R,) with tangents at ``touch``.
+
+        ``touch`` (R, h) are shifts of the pre-activations a unit of radius; for p = 1 the slopes themselves.
+        """
+        net, frame, p, rho = self.net, self.frame, self.net.p, rho[:, None]
+        swing = rho * frame.reach * (1 + net.eps) + 2 * net.shift
+        if p == 1:
+            slope, power = touch, torch.zeros_like(touch)
+        else:
+            tau = (self.T + rho * touch).clamp(min=0)
+            power = relu_power(tau, p)
+            slope = p * power / torch.where(tau > 0, tau, 1.0)
+        high, low = relu_power(self.T + swing, p), relu_power(self.T - swing, p)
+        chord = (high - low) / (2 * swing)
+        plus, minus = self.plus, self.minus
+        if net.normalised:
+            least, most = net.worst(self.placed, rho, frame.norm)
+            plus, minus = plus * least[:, 0], minus * most[:, 0]
+        value = (self.own * (slope * self.T - (p - 1) * power) - self.opposite * (high + low) / 2).sum(1) + plus - minus
+        K = self.own * slope - self.opposite * chord
+        gradient = K @ frame.B
+        steep = lengths(gradient, dual(frame.norm)) * frame.stretch
+        rho, size = rho[:, 0], self.own * (slope * (self.T.abs() + swing) + p * power) + 4 * self.opposite * high
+        rounding = net.eps * (size.sum(1) + plus + minus + rho * (steep + K.abs() @ frame.reach))
+        missing = rho * (K.abs() @ frame.spare) + net.shift * K.abs().sum(1)
+        dust = len(net.U) * DUST * (2 + 2 * rho * net.U.shape[1] ** 0.5).pow(p)
+        lower = value - rho * steep - 2 * (rounding + missing) - dust
+        return Bound(lower, -steepest(gradient, frame.norm) @ frame.B.T, value, steep)
+
+
+class Bound(NamedTuple):
+    """A lower bound of the margin over the ball (R,), and its parts.
+
+    shift (R, h) : where it is least, as shifts of the pre-activations a unit of radius
+    value, steep (R,) : the affine bound at the point itself, and the dual norm of its gradient
+    """
+
+    lower: Tensor
+    shift: Tensor
+    value: Tensor
+    steep: Tensor
+
+
+def _rooted(rows: Rows, growth: Growth) -> Tensor:
+    """The second bound of the module: a radius for each row, the best over a few tangents. 0 for a normalised bias."""
+    net, p, more = rows.net, rows.net.p, 1 + rows.net.eps
+    if net.normalised and bool((rows.plus + rows.minus).any()):
+        return torch.zeros_like(rows.plus)
+    dust = 2 * (len(net.U) * DUST) ** (1 / p)
+    share = rows.own.pow(1 / p)
+    other = ((rows.opposite * relu_power(rows.T, p)).sum(1) + rows.minus).pow(1 / p) * more
+    other = other + net.shift * more * rows.opposite.sum(1).pow(1 / p) + dust
+    constant = rows.plus.pow(1 / p)
+    touch, best = rows.T.clamp(min=0), torch.zeros_like(rows.plus)
+    for k in range(TANGENTS):
+        if p == 1:
+            omega, fixed = share * (touch if k else rows.T > 0), constant
+        else:
+            entries = torch.cat([share * touch, constant[:, None]], dim=1)
+            entries = entries / entries.amax(dim=1, keepdim=True).clamp(min=1e-300)
+            power = entries.pow(p - 1)  # of p'-norm |entries|_p^(p-1), p' = p/(p-1)
+            power = power / (relu_power(entries, p).sum(1, keepdim=True).pow(1 - 1 / p) * more).clamp(min=1e-300)
+            omega, fixed = share * power[:, :-1], constant * power[:, -1]
+        sums = omega.sum(1)
+        value = (omega * rows.T).sum(1) + fixed / more - other - (net.shift + 4 * net.eps) * sums - dust
+        xi = omega @ rows.frame.B
+        rate = _steepest_gap(rows, growth, xi, omega, sums) + dust * net.U.shape[1] ** 0.5
+        best = torch.maximum(best, value / rate / more)
+        rho = best if k else (value / rate).clamp(min=0)
+        moved = rows.T - rho[:, None] * (steepest(xi, rows.frame.norm) @ rows.frame.B.T)
+        end = (moved > 0).to(moved) if p == 1 else moved.clamp(min=0)
+        touch = touch + (end - touch) / (k + 1)
+    return best.nan_to_num(0.0)
+
+
+def _steepest_gap(rows: Rows, growth: Growth, xi: Tensor, omega: Tensor, sums: Tensor) -> Tensor:
+    """sup over |d| <= 1 of G_N(d) - <xi, d>, from above; ``xi`` (R, k) in the frame's coordinates."""
+    net, frame, p = rows.net, rows.frame, rows.net.p
+    more, n = 1 + net.eps, len(xi) // len(growth.most)
+    most = growth.most.repeat(n)
+    missing = omega @ frame.spare + net.eps * (omega @ frame.reach)
+    long = (lengths(xi, dual(frame.norm)) * frame.stretch + missing) * more
+    rate = long + most
+    if frame.norm != 1:
+        wide = math.sqrt(net.U.shape[1]) if frame.norm == math.inf else 1.0
+        short = lengths(xi, 2.0)
+        blur = (frame.spare.amax() + frame.stretch - 1 + 4 * net.eps) * (1 + 2 * sums / short)
+        along = (xi / short[:, None]) @ frame.B.T
+        mass = rows.opposite.sum(1).pow(1 / p) * blur
+        falling, rising = (((rows.opposite * relu_power(t, p)).sum(1).pow(1 / p) + mass) for t in (-along, along))
+        straight = (short * frame.stretch + missing) * more
+        turn = torch.maximum(straight + falling, rising - short / (frame.stretch * more) + missing)
+        split = (turn.square() + (growth.most_l2.repeat(n) + missing).square()).sqrt() * wide * more
+        rate = torch.where(split < rate, split, rate)  # NaN and inf where xi = 0
+    if frame.norm != 2:
+        corner = torch.maximum(growth.ahead.repeat(n, 1) - xi, growth.back.repeat(n, 1) + xi)
+        corner = corner.sum(1) if frame.norm == math.inf else corner.amax(1)
+        rate = torch.minimum(rate, corner * more + missing)
+    return rate * more
+
+
+def _search(rows: Rows, steps: int) -> Tensor:
+    """The largest radius proven for each row: longer after a success, half the step after a failure.
+
+    The step is not halved after a success, because tangents improve: a radius that failed may hold later.
+    """
+    touch = (rows.T > 0).to(rows.T) if rows.net.p == 1 else torch.zeros_like(rows.T)
+    proven, failed = torch.zeros_like(rows.plus), torch.zeros_like(rows.plus, dtype=torch.bool)
+    step = _first(rows, touch)
+    for _ in range(steps):
+        rho = proven + step
+        lower, touch = _tangents(rows, rho, touch)
+        holds = lower > 0
+        proven = torch.where(holds, rho, proven)
+        failed = failed | ~holds
+        step = torch.where(holds, torch.where(failed, step, 2 * step), step / 2)
+    return proven
+
+
+def _tangents(rows: Rows, rho: Tensor, touch: Tensor) -> tuple[Tensor, Tensor]:
+    """The best bound over a few choices of tangents from ``touch`` on, and that choice."""
+    best, kept = torch.full_like(rho, -torch.inf), touch
+    for k in range(TANGENTS):
+        lower, shift, *_ = rows.bound(rho, touch)
+        better = lower > best
+        best, kept = torch.where(better, lower, best), torch.where(better[:, None], touch, kept)
+        if k + 1 < TANGENTS:
+            end = (rows.T + rho[:, None] * shift > 0).to(shift) if rows.net.p == 1 else shift
+            touch = touch + (end - touch) / (k + 2)
+    return best, kept
+
+
+def _first(rows: Rows, touch: Tensor) -> Tensor:
+    """A radius to try first: where the tangent of the margin at the point reaches 0; a length of the point if never."""
+    at = rows.bound(torch.zeros_like(rows.plus), touch)
+    guess = at.value / at.steep
+    return torch.where((guess > 0) & (guess < 1e6), guess, 1.0)

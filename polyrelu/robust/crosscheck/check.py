@@ -1,0 +1,177 @@
+"""Do the attacks of other libraries find anything smaller than ours, and nothing below what is proven?"""
+
+from __future__ import annotations
+
+import copy
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol, final
+
+import torch
+from torch import Tensor, nn
+
+from polyrelu.errors import require
+from polyrelu.robust.bracket import Bracket, BrokenSandwich
+from polyrelu.robust.crosscheck import autoattack_adapter, foolbox_adapter
+from polyrelu.robust.margin import Score, check_points, margin_of
+from polyrelu.robust.norms import NORMS, check_norm, lengths
+from polyrelu.robust.result import AttackResult
+
+SMALLER = 1e-6  # relative: less is no find
+ROUNDING = 1e-9  # relative: float64 rounding of a margin that is 0 to within its last digits
+STRETCH = (1.0, 1 + 1e-6, 1 + 1e-5)  # what a float32 perturbation may need to flip the net in float64 as well
+
+
+class PeerFunction(Protocol):
+    """What an adapter looks like; some take ``steps`` and ``rounds`` besides."""
+
+    def __call__(self, score: Score, X: Tensor, y: Tensor, *, norm: float | str = 2.0, seed: int = 0) -> AttackResult:
+        """Attack every row of ``X`` that is classified rightly."""
+
+
+@final
+@dataclass(frozen=True)
+class Peer:
+    """One foreign attack: ``minimal`` ones look for the smallest radius themselves, others are bisected."""
+
+    name: str
+    library: str
+    norms: tuple[float, ...]
+    minimal: bool
+    function: PeerFunction
+
+
+PEERS: dict[str, Peer] = {
+    peer.name: peer
+    for peer in (
+        Peer("ddn", "foolbox", foolbox_adapter.L2, True, foolbox_adapter.ddn),
+        Peer("fmn", "foolbox", NORMS, True, foolbox_adapter.fmn),
+        Peer("fmn-shipped", "foolbox", foolbox_adapter.L2, True, foolbox_adapter.fmn_shipped),
+        Peer("cw", "foolbox", foolbox_adapter.L2, True, foolbox_adapter.carlini_wagner),
+        Peer("deepfool", "foolbox", foolbox_adapter.L2_LINF, True, foolbox_adapter.deepfool),
+        Peer("pgd", "foolbox", foolbox_adapter.L2_LINF, False, foolbox_adapter.pgd),
+        Peer("apgd-ce", "pyautoattack", NORMS, False, autoattack_adapter.apgd_ce),
+        Peer("apgd-t", "pyautoattack", NORMS, False, autoattack_adapter.apgd_t),
+        Peer("fab", "pyautoattack", NORMS, True, autoattack_adapter.fab),
+        Peer("fab-t", "pyautoattack", NORMS, True, autoattack_adapter.fab_t),
+    )
+}
+LIBRARIES = {"foolbox": foolbox_adapter.library, "pyautoattack": autoattack_adapter.library}
+QUICK = ("ddn", "fmn", "deepfool", "fab")
+
+
+@final
+@dataclass(frozen=True)
+class CrossCheck:
+    """One peer beside our bracket, on the points named in ``note``; radii counted as found again in float64.
+
+    median_radius : over the points classified rightly; inf when the peer broke fewer than half of them
+    smaller : points where the peer's radius is below our attacked one by more than 1e-6 of it
+    below : points where it is below our certified one; never more than 0, since that raises `BrokenSandwich`
+    """
+
+    name: str
+    library: str
+    median_radius: float
+    smaller: int
+    below: int
+    seconds: float
+    note: str
+
+
+def cross_check(
+    net: Score,
+    X: Tensor,
+    y: Tensor,
+    bracket: Bracket,
+    norm: float | str = 2.0,
+    attacks: str | Sequence[str] | None = None,
+    seed: int = 0,
+    *,
+    points: int = 100,
+) -> list[CrossCheck]:
+    """Run foreign attacks on at most ``points`` rows, evenly spaced, and hold their radii against ``bracket``.
+
+    ``attacks``: names out of `PEERS`, "all" of those that know the norm, or None for the quick ones. A peer's
+    perturbation counts only if it changes the decision of a float64 copy of ``net`` (stretched by up to 1e-5, and then
+    with that length), so that float32 rounding is neither a find nor a contradiction. One below the certified radius
+    by more than 1e-9 of it raises `BrokenSandwich`: the certificate, the net or the check is wrong.
+    """
+    norm = check_norm(norm)
+    X, y = check_points(net, X, y)
+    exact = isinstance(net, nn.Module) or X.dtype == torch.float64
+    require(exact, "X.dtype", X.dtype, "torch.float64, unless the net is a torch.nn.Module (which can be copied to it)")
+    require(len(bracket) == len(X), "len(bracket)", len(bracket), f"{len(X)}, one row per point")
+    require(bracket.norm == norm, "norm", norm, f"{bracket.norm:g}, the norm of the bracket")
+    require(points >= 1, "points", points, "a whole number >= 1")
+    peers = _chosen(attacks, norm)
+    for name in {peer.library for peer in peers}:
+        LIBRARIES[name]()  # what is missing is said before any work is done, and importing is not part of the time
+    rows = torch.linspace(0, len(X) - 1, min(points, len(X)), dtype=torch.float64).round().long()
+    here = rows.to(X.device)
+    sample = _Sample(X[here], y[here], bracket.lower.cpu()[rows], bracket.upper.cpu()[rows], rows, norm, len(X))
+    return [_against(peer, net, sample, seed) for peer in peers]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class _Sample:
+    """The points checked, their bounds, and which of how many they are."""
+
+    X: Tensor
+    y: Tensor
+    lower: Tensor
+    upper: Tensor
+    rows: Tensor
+    norm: float
+    total: int
+
+
+def _chosen(attacks: str | Sequence[str] | None, norm: float) -> list[Peer]:
+    able = [peer.name for peer in PEERS.values() if norm in peer.norms]
+    if attacks is None:
+        names: Sequence[str] = [name for name in QUICK if name in able]
+    else:
+        names = able if attacks == "all" else [attacks] if isinstance(attacks, str) else list(attacks)
+    for name in names:
+        require(name in PEERS, "attacks", name, f"'all' or names out of {', '.join(PEERS)}")
+        require(name in able, "attacks", name, f"attacks that know the norm {norm:g}: {', '.join(able)}")
+    return [PEERS[name] for name in names]
+
+
+def _against(peer: Peer, net: Score, at: _Sample, seed: int) -> CrossCheck:
+    begin = time.perf_counter()
+    result = peer.function(net, at.X, at.y, norm=at.norm, seed=seed)
+    seconds = time.perf_counter() - begin
+    right, radius = _again(net, at, result)
+    below = radius < at.lower * (1 - ROUNDING)
+    if bool(below.any()):
+        row = int(below.nonzero()[0])
+        raise BrokenSandwich(
+            f"{peer.library}'s {peer.name} changes the decision at row {int(at.rows[row])} with radius"
+            f" {radius[row]:.9g}, below the certified {at.lower[row]:.9g} ({int(below.sum())} such points)."
+        )
+    held, wrong = int((right & radius.isinf()).sum()), int((~right).sum())
+    note = f"{len(at.rows)} of {at.total} points, {wrong} wrong without any attack, {held} not broken"
+    median = float(radius[right].quantile(0.5, interpolation="higher")) if bool(right.any()) else math.nan
+    smaller = int((radius < at.upper * (1 - SMALLER)).sum())
+    return CrossCheck(peer.name, peer.library, median, smaller, 0, seconds, note)
+
+
+def _again(net: Score, at: _Sample, result: AttackResult) -> tuple[Tensor, Tensor]:
+    """Which points are right, and the radii found, both with a float64 copy of the net; on the CPU."""
+    score, dtype = net, at.X.dtype
+    if isinstance(net, nn.Module):
+        score, dtype = copy.deepcopy(net).double(), torch.float64
+    label = at.y.to(dtype) if at.y.is_floating_point() else at.y
+    x, d = at.X.to(dtype), result.perturbation.to(dtype)
+    with torch.no_grad():
+        right = margin_of(score(x), label) > 0
+        radius = torch.where(right, torch.inf, 0.0).double()
+        for factor in STRETCH:
+            flips = margin_of(score(x + factor * d), label) <= 0
+            found = torch.where(flips & result.success, lengths(factor * d, at.norm).double(), torch.inf)
+            radius = torch.minimum(radius, found)
+    return right.cpu(), radius.cpu()

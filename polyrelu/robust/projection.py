@@ -1,0 +1,163 @@
+r"""Nearest breaking points in the reduced coordinates, by convex-concave steps.
+
+    minimise |z - s|  subject to  pi_P(z) <= pi_N(z),   pi_P = P^(1/p), pi_N = N^(1/p)  (p-norms, both convex)
+
+pi_N is replaced by its tangent <zeta, z> (the set shrinks, so what satisfies it breaks the net), and s is projected on
+{pi_P <= <zeta, z>} by linearising pi_P, which is exact for p = 1; then the tangent is taken again. Where relu^p is flat
+no gradient shows the way, so there is one start for each of the nearest opposite directions, one for their sum, one for
+the tangent at s, and one that only switches the own terms off. The principle: Yuille & Rangarajan, 2003.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple, final
+
+import torch
+from torch import Tensor
+
+from polyrelu.robust.shallow import Rows, Shallow
+
+STEPS = 40
+
+
+@final
+@dataclass(frozen=True)
+class Sides:
+    """Own and opposite terms of each row; constants stand for a bias."""
+
+    own: Tensor
+    opposite: Tensor
+    own_constant: Tensor
+    opposite_constant: Tensor
+
+    def __getitem__(self, keep: Tensor) -> Sides:
+        """The rows named by ``keep``."""
+        return Sides(self.own[keep], self.opposite[keep], self.own_constant[keep], self.opposite_constant[keep])
+
+
+def sides(net: Shallow, rows: Rows) -> Sides:
+    """P and N of each row. With input normalisation a bias counts |z|^(p-1) times; here at |z| = |x|."""
+    beta = rows.beta * (rows.length.pow(net.p - 1) if net.normalised else 1.0)
+    zero = torch.zeros_like(beta)
+    own, opposite = rows.coefficient.clamp(min=0), (-rows.coefficient).clamp(min=0)
+    return Sides(own, opposite, torch.maximum(beta, zero), torch.maximum(-beta, zero))
+
+
+def root(T: Tensor, weight: Tensor, constant: Tensor, p: float) -> tuple[Tensor, Tensor]:
+    """(sum_j c_j relu(t_j)^p + constant)^(1/p) and its gradient in t; 0 where it is 0."""
+    on = T.clamp(min=0)
+    if p == 1:
+        return (weight * on).sum(-1) + constant, weight * (T > 0)
+    slope = weight * on.pow(p - 1)
+    total = (slope * on).sum(-1) + constant
+    safe = total.clamp(min=1e-300)
+    value = safe.pow(1 / p) * (total > 0)
+    return value, slope * (value / safe)[..., None]
+
+
+class Nearest(NamedTuple):
+    """For each row the nearest point found, its distance from s and whether it breaks the reduced net."""
+
+    z: Tensor
+    radius: Tensor
+    breaks: Tensor
+
+
+def nearest(net: Shallow, rows: Rows, starts: int = 8) -> Nearest:
+    """The nearest breaking point of each row over all starts."""
+    part = sides(net, rows)
+    zeta = _tangents(net, rows, part, starts)
+    R, S, k = zeta.shape
+    place = torch.arange(R).repeat_interleave(S)
+    found = follow(net, rows.s[place], part[place], zeta.reshape(R * S, k))
+    radius = torch.where(found.breaks, found.radius, torch.inf).view(R, S)
+    best = radius.argmin(dim=1) + S * torch.arange(R)
+    return Nearest(found.z[best], found.radius[best], found.breaks[best])
+
+
+def project(net: Shallow, s: Tensor, part: Sides, zeta: Tensor, steps: int = 12) -> Tensor:
+    """Projection of s on {pi_P(z) <= <zeta, z>}."""
+    return _walk(net, s, part, zeta, steps, fixed=True)
+
+
+def follow(net: Shallow, s: Tensor, part: Sides, zeta: Tensor) -> Nearest:
+    """Convex-concave steps from the tangents ``zeta``, then along the ray to where the sign turns."""
+    z = _walk(net, s, part, zeta, 6 if net.p == 1 else STEPS, fixed=False)
+    return to_boundary(net, s, part, z)
+
+
+def _walk(net: Shallow, s: Tensor, part: Sides, zeta: Tensor, steps: int, *, fixed: bool) -> Tensor:
+    C, p = net.C, net.p
+    z = s
+    own, first = root(z @ C.T, part.own, part.own_constant, p)
+    g_own, level = first @ C, torch.zeros_like(own)
+    for step in range(steps):
+        way = g_own - zeta
+        gap = own - (zeta * z).sum(1) - level + (way * (s - z)).sum(1)
+        lam = gap.clamp(min=0) / way.square().sum(1).clamp(min=1e-300)
+        new = s - lam[:, None] * way
+        if step > steps // 2:
+            new = (new + z) / 2  # damped: oscillation between two faces dies out
+        moved = (new - z).abs().amax()
+        z = new
+        T = z @ C.T
+        own, first = root(T, part.own, part.own_constant, p)
+        g_own = first @ C
+        if not fixed:
+            other, first = root(T, part.opposite, part.opposite_constant, p)
+            tangent = first @ C
+            seen = other > 0
+            zeta = torch.where(seen[:, None], tangent, zeta)
+            level = torch.where(seen, other - (tangent * z).sum(1), 0.0)
+        if bool(moved <= 1e-9 * z.abs().amax()):
+            break
+    return z
+
+
+def to_boundary(net: Shallow, s: Tensor, part: Sides, z: Tensor) -> Nearest:
+    """s + c (z - s) with the smallest c near 1 at which the reduced margin is <= 0."""
+    way = z - s
+    pre, ahead = s @ net.C.T, way @ net.C.T
+
+    def breaks(c: Tensor) -> Tensor:
+        on = (pre + c[:, None] * ahead).clamp(min=0)
+        gap = (part.own - part.opposite) * (on if net.p == 1 else on.pow(net.p))
+        return gap.sum(1) + part.own_constant - part.opposite_constant <= 0
+
+    ladder = (0.3, 0.6, 0.8, 0.9, 0.95, 0.98, 0.99, 0.999, 1 + 1e-9, 1.001, 1.01, 1.03, 1.1, 1.3, 2.0)
+    low, high = torch.zeros(len(s), dtype=s.dtype), torch.full((len(s),), torch.inf, dtype=s.dtype)
+    for c in ladder:
+        here = breaks(torch.full_like(low, c))
+        done = high.isfinite()
+        high = torch.where(~done & here, c, high)
+        low = torch.where(~done & ~here, c, low)
+    found = high.isfinite()
+    high = torch.where(found, high, 1.0)
+    for _ in range(34):
+        middle = (low + high) / 2
+        here = breaks(middle)
+        high, low = torch.where(here, middle, high), torch.where(here, low, middle)
+    z = s + high[:, None] * way
+    return Nearest(z, torch.linalg.vector_norm(z - s, dim=1), found)
+
+
+def _tangents(net: Shallow, rows: Rows, part: Sides, starts: int) -> Tensor:
+    """First tangents (R, S, k): the most promising single opposite directions, their sum, and the tangent at s."""
+    C, p = net.C, net.p
+    T = rows.s @ C.T
+    own, first = root(T, part.own, part.own_constant, p)
+    g_own = first @ C
+    singles = part.opposite.pow(1 / p) * (part.opposite > 0)  # zeta_g = b_g^(1/p) c_g
+    gap = own[:, None] - singles * T
+    square = g_own.square().sum(1, keepdim=True) - 2 * singles * (g_own @ C.T) + singles.square() * C.square().sum(1)
+    distance = torch.where(part.opposite > 0, gap / square.clamp(min=1e-300).sqrt(), torch.inf)
+    count = min(starts, int((part.opposite > 0).sum(1).max())) if len(rows) else 1
+    off = torch.zeros(len(rows), 1, C.shape[1], dtype=C.dtype)  # no opposite term at all: switch the own ones off
+    if count <= 1:
+        return torch.cat([(singles @ C)[:, None], off], dim=1)
+    chosen = distance.topk(count, dim=1, largest=False).indices
+    single = singles.gather(1, chosen)[:, :, None] * C[chosen]
+    together = root((part.opposite @ C) @ C.T, part.opposite, part.opposite_constant, p)[1] @ C
+    at_s = root(T, part.opposite, part.opposite_constant, p)[1] @ C
+    return torch.cat([single, together[:, None], at_s[:, None], off], dim=1)

@@ -1,0 +1,198 @@
+r"""What decides the margin of a PolyReLUNet, in few coordinates.
+
+    margin(x) = sum_j a_j relu(<u_j, x>)^p + beta,   a_j = (V_yj - V_cj) |w_j|,   |u_j| = 1,  one row per rival class c
+
+Trained neurons collapse: thousands of u_j are a handful of directions, up to 1e-5. They are grouped, and written in a
+basis Q of the groups' span, u_j = Q^T C_g + e_j. Within distance R of x the mistake is at most
+
+    |sum_j a_j (relu(u_j z)^p - relu(c_j z)^p)| <= sum_j |a_j| p hi_j^(p-1) ( |<e_j, x>| + |e_j| R )  =: slack,
+
+hi_j the largest pre-activation in the ball. What is proven for "P - slack <= N" is proven for the net.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass, replace
+from typing import final
+
+import torch
+from torch import Tensor
+
+from polyrelu.nets import PolyReLUNet
+from polyrelu.nets.power import relu_power
+
+UNIT = 2.0**-53
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """One row per (point, rival class): everything in the k coordinates of the net's own span.
+
+    point, rival : (R,) which point, against which class (0 for one logit)
+    s (R, k) : the point; coefficient (R, m) : a_j of the groups, positive for the own class
+    beta (R,) : b_y - b_c; length (R,) : |x - centre|
+    """
+
+    point: Tensor
+    rival: Tensor
+    s: Tensor
+    coefficient: Tensor
+    beta: Tensor
+    length: Tensor
+
+    def __getitem__(self, keep: Tensor) -> Rows:
+        """The rows named by ``keep``."""
+        parts = (self.point, self.rival, self.s, self.coefficient, self.beta, self.length)
+        return Rows(*(part[keep] for part in parts))
+
+    def at(self, point: Tensor) -> Rows:
+        """The same rows under other point numbers."""
+        return replace(self, point=point)
+
+    def __len__(self) -> int:
+        """Number of rows."""
+        return len(self.point)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Shallow:
+    """A PolyReLUNet reduced to the directions that matter; all tensors float64.
+
+    U (h, D) unit directions and V (C, h) coefficients v_j |w_j| of the net itself; basis Q (k, D), groups C (m, k) and
+    their coefficients (C, m); residual (h, D) = u_j - Q^T C_g. ``normalised`` says that f is divided by |x|^(p-1),
+    which matters only beside a bias: otherwise signs are the same.
+    """
+
+    p: float
+    U: Tensor
+    V: Tensor
+    bias: Tensor
+    centre: Tensor
+    normalised: bool
+    Q: Tensor
+    C: Tensor
+    coefficients: Tensor
+    residual: Tensor
+
+    @property
+    def groups(self) -> int:
+        """m, the number of directions kept."""
+        return len(self.C)
+
+    def rows(self, X: Tensor, y: Tensor) -> Rows:
+        """Rows for every point of ``X`` (n, D) against every rival of its label."""
+        Z = X.double() - self.centre
+        n, classes = len(X), len(self.V)
+        if classes == 1:
+            point, rival = torch.arange(n), torch.zeros(n, dtype=torch.long)
+            sign = y.double()[:, None]
+            coefficient, beta = sign * self.coefficients, sign[:, 0] * self.bias
+        else:
+            others = torch.arange(classes).expand(n, -1)
+            rival = others[others != y[:, None]]
+            point = torch.arange(n).repeat_interleave(classes - 1)
+            own = y[point]
+            coefficient = self.coefficients[own] - self.coefficients[rival]
+            beta = self.bias[own] - self.bias[rival]
+        length = torch.linalg.vector_norm(Z, dim=1)
+        return Rows(point, rival, (Z @ self.Q.T)[point], coefficient, beta, length[point])
+
+    def slack(self, X: Tensor, y: Tensor, rows: Rows, R: Tensor) -> Tensor:
+        """The mistake of the reduction for each row, anywhere within ``R`` (n,) of its point; rounding included."""
+        Z = X.double() - self.centre
+        pre, off = Z @ self.U.T, Z @ self.residual.T
+        R = R[:, None]
+        size = torch.linalg.vector_norm(self.residual, dim=1)
+        rounding = 4 * (X.shape[1] + 8) * UNIT * (torch.linalg.vector_norm(Z, dim=1, keepdim=True) + R)
+        moved = off.abs() + size * R + rounding
+        high = (torch.maximum(pre, pre - off) + (1 + size) * R + rounding).clamp(min=0)
+        wrong = self.p * high.pow(self.p - 1) * moved + 8 * UNIT * high.pow(self.p)
+        if len(self.V) == 1:
+            total: Tensor = wrong @ self.V[0].abs()
+            return total[rows.point]
+        slack = torch.empty(len(rows), dtype=torch.float64)
+        own = y[rows.point]
+        for label in torch.unique(own):
+            here = own == label
+            by_rival = wrong @ (self.V[label] - self.V).abs().T
+            slack[here] = by_rival[rows.point[here], rows.rival[here]]
+        return slack
+
+    def margin(self, X: Tensor, y: Tensor, D: Tensor, scales: Tensor) -> Tensor:
+        """margin(x_i + c_ij d_i) for scales c (n, S), from pre-activations: O(n h S) after two products."""
+        Z = X.double() - self.centre
+        pre, way = Z @ self.U.T, D @ self.U.T
+        inner, ahead, far = Z.square().sum(1), (Z * D).sum(1), D.square().sum(1)
+        out = torch.empty_like(scales)
+        for j, c in enumerate(scales.unbind(dim=1)):
+            logits = relu_power(pre + c[:, None] * way, self.p) @ self.V.T
+            if self.normalised and self.p > 1:
+                length = (inner + 2 * c * ahead + c * c * far).clamp(min=0).sqrt()
+                logits = logits / torch.where(length > 0, length, 1.0).pow(self.p - 1)[:, None]
+            logits = logits + self.bias
+            if len(self.V) == 1:
+                out[:, j] = y * logits[:, 0]
+            else:
+                own = logits.gather(1, y[:, None])[:, 0]
+                out[:, j] = own - logits.scatter(1, y[:, None], -torch.inf).amax(dim=1)
+        return out
+
+
+def reduce(net: PolyReLUNet, tol: float = 1e-3) -> Shallow:
+    """Group the neurons of ``net`` so that the mistake moves radii by well under ``tol`` (and is accounted for)."""
+    exact = copy.deepcopy(net).double()
+    r = torch.linalg.vector_norm(exact.weight.detach(), dim=1)
+    U = exact.weight.detach() / torch.where(r > 0, r, 1.0)[:, None]
+    V = exact.output.detach() * r * (2 * exact.log_scale).exp()
+    zeros = torch.zeros(len(V), dtype=torch.float64)
+    weight = V.abs().amax(dim=0)
+    keep = weight > 0
+    U, V, weight = U[keep], V[:, keep], weight[keep]
+    group = _groups(U, weight, tol / 40)
+    m = int(group.max()) + 1 if len(group) else 0
+    total = torch.zeros(m, dtype=torch.float64).index_add_(0, group, weight)
+    G = torch.zeros(m, U.shape[1], dtype=torch.float64).index_add_(0, group, weight[:, None] * U) / total[:, None]
+    Q = _basis(G, total, tol / 40)
+    C = G @ Q.T
+    return Shallow(
+        p=net.p,
+        U=U,
+        V=V,
+        bias=zeros if exact.bias is None else exact.bias.detach(),
+        centre=torch.zeros(net.dim, dtype=torch.float64) if exact.centre is None else exact.centre,
+        normalised=net.normalise_input,
+        Q=Q,
+        C=C,
+        coefficients=torch.zeros(len(V), m, dtype=torch.float64).index_add_(1, group, V),
+        residual=U - (C @ Q)[group],
+    )
+
+
+def _groups(U: Tensor, weight: Tensor, tol: float) -> Tensor:
+    """Group numbers: the heaviest neuron left takes all that are near enough, light ones from further away."""
+    group = torch.full((len(U),), -1)
+    if not len(U):
+        return group
+    near = tol * (weight.mean() / weight).clamp(min=1)
+    distance = (2 - 2 * (U @ U.T)).clamp(min=0).sqrt()
+    count = 0
+    for j in weight.argsort(descending=True).tolist():
+        if group[j] < 0:
+            taken = (group < 0) & (distance[j] <= near)
+            taken[j] = True
+            group[taken] = count
+            count += 1
+    return group
+
+
+def _basis(G: Tensor, weight: Tensor, tol: float) -> Tensor:
+    """Orthonormal rows spanning the groups up to a weighted mean distance ``tol``."""
+    if not len(G):
+        return G.new_zeros(0, G.shape[1])
+    basis: Tensor = torch.linalg.svd(weight.sqrt()[:, None] * G, full_matrices=False).Vh
+    beyond = (G @ basis.T).square().flip(1).cumsum(1).flip(1).clamp(min=0).sqrt()
+    missed = (weight[:, None] * beyond).sum(0) / weight.sum()
+    return basis[: max(1, int((missed > tol).sum()))]

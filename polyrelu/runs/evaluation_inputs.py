@@ -1,0 +1,83 @@
+"""What an evaluation is of: the net, the data, whether they belong together, and what makes both what they are."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+import polyrelu
+from polyrelu.data import Dataset
+from polyrelu.errors import InputError, require
+from polyrelu.nets import Net, load
+from polyrelu.runs.evaluation_settings import EvaluationSettings
+from polyrelu.runs.folder import NET
+
+
+def read_net(text: str) -> Net:
+    """The net in a file written by polyrelu, or in a folder written by ``polyrelu flow``."""
+    path = Path(text)
+    if path.is_dir():
+        inside = path / NET
+        require(inside.is_file(), "net", text, f"a file, or a folder with a {NET} in it, as polyrelu flow writes")
+        path = inside
+    require(path.is_file(), "net", text, "an existing file written by polyrelu, or a folder of polyrelu flow")
+    try:
+        return load(path)
+    except InputError as error:
+        raise InputError(str(error).replace("path=", "net=", 1)) from None
+
+
+def fitted(net: Net, data: Dataset, settings: EvaluationSettings) -> tuple[Net, Dataset]:
+    """Net and data in one dtype, after checking that they belong together.
+
+    Where the types differ both become float64: every float32 number is one, so neither weights nor points change.
+    """
+    if net.dim != data.dim:
+        raise InputError(f"data={settings.data}: has {data.dim} columns, but the net {settings.net} takes {net.dim}.")
+    if net.outputs == 1 and not data.binary:
+        raise InputError(
+            f"data={settings.data}: has classes 0..{data.classes - 1}, but the net {settings.net} has one logit: "
+            "expected labels +1 and -1."
+        )
+    if net.outputs > 1 and data.binary:
+        raise InputError(
+            f"data={settings.data}: has labels +1 and -1, but the net {settings.net} has {net.outputs} logits: "
+            f"expected classes 0..{net.outputs - 1}."
+        )
+    if net.outputs > 1 and data.classes > net.outputs:
+        raise InputError(
+            f"data={settings.data}: has classes 0..{data.classes - 1}, but the net {settings.net} has {net.outputs} "
+            f"logits: expected classes 0..{net.outputs - 1}."
+        )
+    if net.dtype != data.dtype:
+        return net.to(torch.float64), data.to(torch.float64)
+    return net, data
+
+
+def identity_of(net: Net, data: Dataset, settings: EvaluationSettings, norm: float) -> dict[str, Any]:
+    """All that the numbers of a point depend on."""
+    tensors = hashlib.sha256(f"{type(net).__name__} {json.dumps(net.config(), sort_keys=True)}".encode())
+    for name, tensor in net.state_dict().items():
+        tensors.update(name.encode() + _bytes(tensor))
+    rows = hashlib.sha256(f"{len(data)} {data.dim} {data.dtype}".encode() + _bytes(data.y))
+    for _, block in data.blocks():
+        rows.update(_bytes(block))
+    return {
+        "net": tensors.hexdigest(),
+        "data": rows.hexdigest(),
+        "norm": f"{norm:g}",
+        "tol": settings.tol,
+        "budget-nodes": settings.nodes,
+        "budget-seconds": settings.seconds,
+        "seed": settings.seed,
+        "version": polyrelu.__version__,
+    }
+
+
+def _bytes(tensor: Tensor) -> bytes:
+    return tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()

@@ -1,0 +1,105 @@
+"""An evaluation as it goes: a bar with points, time left and the median gap, and a Ctrl-C that keeps what is done."""
+
+from __future__ import annotations
+
+import sys
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from polyrelu.robust.bracket import Bracket
+from polyrelu.robust.curve import relative_gaps
+from polyrelu.runs.live import CtrlC
+
+
+class EvaluationLive:
+    """Progress on stderr (a terminal, or nothing is shown) and a way to stop.
+
+    The first Ctrl-C ends the evaluation as soon as the part under way can be left; a second one, a second later, at
+    once. Finished parts are on disk either way.
+    """
+
+    def __init__(self, quiet: bool) -> None:
+        self.shown = not quiet and sys.stderr.isatty()
+        self.ctrl_c = CtrlC(
+            "stopping as soon as the points under way can be left; Ctrl-C again stops at once",
+            "stopped; finished parts are kept, the same command goes on from there",
+        )
+        self.total = self.done = 0
+        self.gaps: list[float] = []
+        self.bar: Any = None
+
+    def __enter__(self) -> EvaluationLive:
+        self.ctrl_c.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+        self.ctrl_c.__exit__(kind, error, trace)
+
+    def close(self) -> None:
+        """Take the bar away."""
+        if self.bar is not None:
+            self.bar.stop()
+
+    @property
+    def inner(self) -> EvaluationLive:
+        """What `polyrelu.robust.bracket` reports to within a part."""
+        return self
+
+    def begin(self, total: int, done: int) -> None:
+        """Show the bar; points done before do not count for the time left."""
+        self.total, self.done = total, done
+        if self.shown:
+            self.bar = _bar()
+            self.line = self.bar.add_task("points", total=total, completed=done, numbers="")
+            self.bar.start()
+        self.ctrl_c.answer()
+
+    def part(self, bracket: Bracket) -> None:
+        """A part is done and on disk; stop here if that was asked."""
+        self.done += len(bracket)
+        self.gaps += relative_gaps(bracket).tolist()
+        if self.bar is not None:
+            numbers = f"median gap {100 * float(np.median(self.gaps)):.2g} %"
+            self.bar.update(self.line, completed=self.done, numbers=numbers)
+        self.ctrl_c.answer()
+
+    def update(self, done: int = 0, **_: object) -> None:
+        """Within a part: so many of its points are done. Stop here if that was asked."""
+        if self.bar is not None:
+            self.bar.update(self.line, completed=min(self.done + int(done), self.total))
+        self.ctrl_c.answer()
+
+    def saving(self) -> None:
+        """The results are being written."""
+        if self.bar is not None:
+            self.bar.update(self.line, numbers="drawing and writing the results")
+
+    def checking(self) -> None:
+        """The cross-check can be left anywhere: everything else is written."""
+        if self.bar is not None:
+            self.bar.update(self.line, numbers="attacks of other libraries")
+        self.ctrl_c.answer()
+        self.ctrl_c.at_once = True
+
+
+def _bar() -> Any:
+    """Points done, time left and the gap; it vanishes when the evaluation ends."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.progress import TimeRemainingColumn as Left
+
+    columns = (
+        BarColumn(bar_width=24),
+        MofNCompleteColumn(),
+        TextColumn("points"),
+        TextColumn("{task.fields[numbers]}"),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        Left(),
+    )
+    return Progress(*columns, console=Console(stderr=True), transient=True, speed_estimate_period=600)
