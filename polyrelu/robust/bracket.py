@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import NamedTuple, Protocol, final
 
@@ -26,7 +26,7 @@ from polyrelu.robust.shallow import Rows, Shallow, reduce
 
 Walk = Callable[[Tensor], Broken]  # the general attack on some of the points
 
-AGAIN = 4
+AGAIN, AGAIN_NODES = 4, 10  # rounds and nodes for points whose bounds did not meet
 POINTS = 2000  # at a time: a thousand neurons and inputs fit in memory many times
 
 
@@ -203,8 +203,10 @@ def _both(net: PolyReLUNet, shallow: Shallow, X: Tensor, y: Tensor, tol: float, 
     broken = lift(net, shallow, X, y, rows, near)
     proof = certify(shallow, X, y, rows, near.z, broken.radius, tol=tol, budget=budget)
     lower, nodes = proof.lower, proof.nodes
+    far = torch.arange(len(X))
+    little = replace(budget, nodes=AGAIN_NODES if budget.nodes is None else min(AGAIN_NODES, budget.nodes))
     for again in range(AGAIN):
-        far = (lower * (1 + max(tol, 0.02)) < broken.radius).nonzero()[:, 0]
+        far = far[lower[far] * (1 + max(tol, 0.02)) < broken.radius[far]]
         if not len(far) or budget.nodes == 0:
             break
         mine = torch.isin(rows.point, far).nonzero()[:, 0]
@@ -215,8 +217,10 @@ def _both(net: PolyReLUNet, shallow: Shallow, X: Tensor, y: Tensor, tol: float, 
         upper = broken.radius[far]
         ball = torch.where(lower[far] > upper / 64, (lower[far] * upper).sqrt(), upper / 8)  # a smaller one to prove
         ball = torch.where(ball.isfinite(), ball, 2 * lower[far] + torch.linalg.vector_norm(X[far], dim=1) / 8)
-        smaller = certify(shallow, X[far], y[far], some, near.z[mine], ball, tol=tol, budget=budget)
+        smaller = certify(shallow, X[far], y[far], some, near.z[mine], ball, tol=tol, budget=little)
+        gained = smaller.lower > 1.01 * lower[far]
         lower[far], nodes[far] = torch.maximum(lower[far], smaller.lower), nodes[far] + smaller.nodes
+        far = far[gained]
     return Sides(torch.minimum(lower, broken.radius), broken.radius, broken.perturbation, nodes)
 
 

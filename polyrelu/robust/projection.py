@@ -16,6 +16,7 @@ from typing import NamedTuple, final
 import torch
 from torch import Tensor
 
+from polyrelu.robust._threads import single_threaded
 from polyrelu.robust.shallow import Rows, Shallow
 
 STEPS = 40
@@ -64,13 +65,27 @@ class Nearest(NamedTuple):
     breaks: Tensor
 
 
+@single_threaded
 def nearest(net: Shallow, rows: Rows, starts: int = 8) -> Nearest:
-    """The nearest breaking point of each row over all starts."""
+    """The nearest breaking point of each row over all starts; after a few steps only the best starts go on."""
     part = sides(net, rows)
     zeta = _tangents(net, rows, part, starts)
     R, S, k = zeta.shape
     place = torch.arange(R).repeat_interleave(S)
-    found = follow(net, rows.s[place], part[place], zeta.reshape(R * S, k))
+    z = _walk(net, rows.s[place], part[place], zeta.reshape(R * S, k), 5, fixed=False)
+    if S > 3:
+        T = z @ net.C.T
+        mine = part[place]
+        own = root(T, mine.own, mine.own_constant, net.p)[0]
+        other = root(T, mine.opposite, mine.opposite_constant, net.p)[0]
+        steep = torch.linalg.vector_norm(z - rows.s[place], dim=1)
+        short = (own - other).clamp(min=0) / own.clamp(min=1e-300)  # not yet broken: as if as far again
+        keep = (steep * (1 + short)).view(R, S).topk(3, dim=1, largest=False).indices
+        place = torch.arange(R).repeat_interleave(3)
+        z = z.view(R, S, k).gather(1, keep[:, :, None].expand(-1, -1, k)).reshape(-1, k)
+        S = 3
+    tangent = root(z @ net.C.T, part.opposite[place], part.opposite_constant[place], net.p)[1] @ net.C
+    found = follow(net, rows.s[place], part[place], tangent, z)
     radius = torch.where(found.breaks, found.radius, torch.inf).view(R, S)
     best = radius.argmin(dim=1) + S * torch.arange(R)
     return Nearest(found.z[best], found.radius[best], found.breaks[best])
@@ -81,15 +96,17 @@ def project(net: Shallow, s: Tensor, part: Sides, zeta: Tensor, steps: int = 12)
     return _walk(net, s, part, zeta, steps, fixed=True)
 
 
-def follow(net: Shallow, s: Tensor, part: Sides, zeta: Tensor) -> Nearest:
-    """Convex-concave steps from the tangents ``zeta``, then along the ray to where the sign turns."""
-    z = _walk(net, s, part, zeta, 6 if net.p == 1 else STEPS, fixed=False)
+def follow(net: Shallow, s: Tensor, part: Sides, zeta: Tensor, z: Tensor | None = None) -> Nearest:
+    """Convex-concave steps from the tangents ``zeta`` (at ``z``), then along the ray to where the sign turns."""
+    z = _walk(net, s, part, zeta, 6 if net.p == 1 else STEPS, fixed=False, z=z)
     return to_boundary(net, s, part, z)
 
 
-def _walk(net: Shallow, s: Tensor, part: Sides, zeta: Tensor, steps: int, *, fixed: bool) -> Tensor:
+def _walk(
+    net: Shallow, s: Tensor, part: Sides, zeta: Tensor, steps: int, *, fixed: bool, z: Tensor | None = None
+) -> Tensor:
     C, p = net.C, net.p
-    z = s
+    z = s if z is None else z
     own, first = root(z @ C.T, part.own, part.own_constant, p)
     g_own, level = first @ C, torch.zeros_like(own)
     for step in range(steps):

@@ -21,6 +21,7 @@ from torch import Tensor
 
 from polyrelu.nets import PolyReLUNet
 from polyrelu.nets.power import relu_power
+from polyrelu.robust.margin import margin_of
 
 UNIT = 2.0**-53
 
@@ -121,24 +122,43 @@ class Shallow:
             slack[here] = by_rival[rows.point[here], rows.rival[here]]
         return slack
 
-    def margin(self, X: Tensor, y: Tensor, D: Tensor, scales: Tensor) -> Tensor:
-        """margin(x_i + c_ij d_i) for scales c (n, S), from pre-activations: O(n h S) after two products."""
+    def ray(self, X: Tensor, y: Tensor, step: Tensor) -> Ray:
+        """The rays x_i + c Q^T step_i, ``step`` (n, k)."""
         Z = X.double() - self.centre
-        pre, way = Z @ self.U.T, D @ self.U.T
-        inner, ahead, far = Z.square().sum(1), (Z * D).sum(1), D.square().sum(1)
-        out = torch.empty_like(scales)
-        for j, c in enumerate(scales.unbind(dim=1)):
-            logits = relu_power(pre + c[:, None] * way, self.p) @ self.V.T
-            if self.normalised and self.p > 1:
-                length = (inner + 2 * c * ahead + c * c * far).clamp(min=0).sqrt()
-                logits = logits / torch.where(length > 0, length, 1.0).pow(self.p - 1)[:, None]
-            logits = logits + self.bias
-            if len(self.V) == 1:
-                out[:, j] = y * logits[:, 0]
-            else:
-                own = logits.gather(1, y[:, None])[:, 0]
-                out[:, j] = own - logits.scatter(1, y[:, None], -torch.inf).amax(dim=1)
-        return out
+        D = step @ self.Q
+        lengths = Z.square().sum(1), (Z * D).sum(1), D.square().sum(1)
+        return Ray(self, Z @ self.U.T, step @ (self.Q @ self.U.T), torch.stack(lengths, dim=1), y)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Ray:
+    """Straight lines from points, by their pre-activations (n, h): start, change, |x|^2 <x,d> |d|^2, labels."""
+
+    net: Shallow
+    start: Tensor
+    change: Tensor
+    squares: Tensor
+    y: Tensor
+
+    def __len__(self) -> int:
+        """Number of points."""
+        return len(self.start)
+
+    def __getitem__(self, keep: Tensor) -> Ray:
+        """The rays named by ``keep``."""
+        return Ray(self.net, self.start[keep], self.change[keep], self.squares[keep], self.y[keep])
+
+    def margin(self, c: Tensor) -> Tensor:
+        """margin(x_i + c_i d_i), c (n,), with the true neurons."""
+        net = self.net
+        logits = relu_power(torch.addcmul(self.start, c[:, None], self.change), net.p) @ net.V.T
+        if net.normalised and net.p > 1:
+            inner, ahead, far = self.squares.unbind(dim=1)
+            length = (inner + 2 * c * ahead + c * c * far).clamp(min=0).sqrt()
+            logits = logits / torch.where(length > 0, length, 1.0).pow(net.p - 1)[:, None]
+        logits = logits + net.bias
+        return margin_of(logits[:, 0] if len(net.V) == 1 else logits, self.y)
 
 
 def reduce(net: PolyReLUNet, tol: float = 1e-3) -> Shallow:

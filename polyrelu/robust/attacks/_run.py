@@ -27,6 +27,8 @@ class Search(Protocol):
 
     @property
     def targeted(self) -> bool: ...
+    @property
+    def exact(self) -> bool: ...
     def anchors(self, task: Task) -> Iterator[Anchor]: ...
     def search(self, task: Task, Z: Tensor) -> None: ...
 
@@ -120,11 +122,12 @@ def _attack(attack: Search, task: Task) -> tuple[Tensor, Tensor]:
     here = torch.arange(len(task.X), device=task.X.device)
     many = replace(task.take(here.repeat(len(starts))), target=torch.cat([target for _, target in starts]))
     attack.search(many, torch.cat([Z for Z, _ in starts]))
-    if task.radius is None:
+    loose = task.radius is None and not attack.exact
+    if loose:
         shrink(many, 12)
     size, winner = many.best.size.view(len(starts), -1).min(dim=0)
     chosen = replace(task, best=Best(many.best.Z[winner * len(here) + here], size))
-    if task.radius is None:
+    if loose:
         shrink(chosen, 40)
     return _settle(chosen)
 

@@ -39,6 +39,11 @@ class Attack(ABC):
         """Whether starts that lead to no class in particular are repeated for every other class."""
         return False
 
+    @property
+    def exact(self) -> bool:
+        """Whether what is found lies on the boundary already, and need not be pulled back to it."""
+        return False
+
     @abstractmethod
     def anchors(self, task: Task) -> Iterator[Anchor]:
         """Points to start from, one for each row of ``task.X``, any number of times."""

@@ -25,9 +25,9 @@ from polyrelu.robust.attacks.starts import Anchor
 from polyrelu.robust.attacks.task import Task
 from polyrelu.robust.margin import margin_of
 from polyrelu.robust.projection import Nearest, nearest
-from polyrelu.robust.shallow import Rows, Shallow, reduce
+from polyrelu.robust.shallow import Ray, Rows, Shallow, reduce
 
-LADDER = (0.0, 1e-9, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 0.4)
+LADDER = (1e-6, 1e-5, 3e-4, 1e-3, 1e-2, 0.1, 0.4)
 
 
 @final
@@ -49,6 +49,11 @@ class ConvexConcave(MinimalAttack):
         """The reduction to few coordinates keeps Euclidean lengths only."""
         return (2.0,)
 
+    @property
+    def exact(self) -> bool:
+        """What is found lies on the boundary already."""
+        return True
+
     def anchors(self, task: Task) -> Iterator[Anchor]:
         """The points themselves: every start is made inside."""
         yield task.X, None
@@ -60,8 +65,10 @@ class ConvexConcave(MinimalAttack):
         y = task.y.double() if task.y.is_floating_point() else task.y
         found = attack(net, reduce(net), X, y, self.starts)
         step = torch.where(found.radius.isfinite()[:, None], found.perturbation, 0.0)
-        for longer in (1.0, 1 + 1e-6, 1 + 1e-5, 1 + 1e-4):
+        for longer in (1.0, 1 + 3e-7, 1 + 1e-6, 1 + 1e-5, 1 + 1e-4):
             task.margin((X + longer * step).to(task.X.dtype))
+            if bool((task.best.size.isfinite() | found.radius.isinf()).all()):
+                break
 
 
 def as_polyrelu(score: object) -> PolyReLUNet:
@@ -94,7 +101,7 @@ class Broken(NamedTuple):
 def lift(net: nn.Module, shallow: Shallow, X: Tensor, y: Tensor, rows: Rows, found: Nearest) -> Broken:
     """The best of each point's rows, in the original space, checked with the float64 ``net`` itself.
 
-    The centre of a net without bias is always a breaking point, for f = 0 there.
+    The centre is a breaking point too where the bias alone decides so: always without a bias, for f = 0 there.
     """
     n = len(X)
     radius = torch.where(found.breaks, found.radius, torch.inf)
@@ -102,35 +109,35 @@ def lift(net: nn.Module, shallow: Shallow, X: Tensor, y: Tensor, rows: Rows, fou
     best = torch.zeros(n, dtype=torch.long)
     winner = radius <= least[rows.point]
     best[rows.point[winner]] = winner.nonzero()[:, 0]
-    D = (found.z[best] - rows.s[best]) @ shallow.Q
-    D = torch.where(least.isfinite()[:, None], D, shallow.centre - X)
-    D = D * _turning(shallow, X, y, D)[:, None]
-    answer = _checked(net, X, y, D)
-    fallback = _checked(net, X, y, shallow.centre - X)
-    better = fallback.radius < answer.radius
-    return Broken(
-        torch.where(better[:, None], fallback.perturbation, answer.perturbation),
-        torch.where(better, fallback.radius, answer.radius),
-    )
+    step = found.z[best] - rows.s[best]
+    step = step * _turning(shallow.ray(X, y, step))[:, None]
+    broken = _checked(net, X, y, step @ shallow.Q)
+    bias = torch.full((n,), torch.inf, dtype=torch.float64).scatter_reduce(0, rows.point, rows.beta, "amin")
+    home = shallow.centre - X
+    away = torch.where(bias <= 0, torch.linalg.vector_norm(home, dim=1), torch.inf)
+    nearer = (away < broken.radius).nonzero()[:, 0]
+    if len(nearer):
+        broken.improve(nearer, _checked(net, X[nearer], y[nearer], home[nearer]))
+    return broken
 
 
-def _turning(shallow: Shallow, X: Tensor, y: Tensor, D: Tensor) -> Tensor:
-    """The scale near 1 at which the margin along each row of D turns, from pre-activations alone."""
-    scales = torch.tensor([1 + extra for extra in LADDER], dtype=torch.float64).expand(len(X), -1)
-    broken = shallow.margin(X, y, D, scales) <= 0
-    first = broken.int().argmax(dim=1)
-    some = broken.any(dim=1)
-    high = torch.where(some, scales[0, first], 1.0)
-    low = torch.where(some & (first > 0), scales[0, (first - 1).clamp(min=0)], high)
-    for _ in range(4):
-        inner = low[:, None] + (high - low)[:, None] * torch.tensor([0.25, 0.5, 0.75], dtype=torch.float64)
-        values = shallow.margin(X, y, D, inner) <= 0
-        grid = torch.cat([inner, high[:, None]], dim=1)
-        values = torch.cat([values, torch.ones_like(values[:, :1])], dim=1)
-        place = values.int().argmax(dim=1, keepdim=True)
-        before = torch.cat([low[:, None], inner], dim=1)
-        low, high = before.gather(1, place)[:, 0], grid.gather(1, place)[:, 0]
-    return high
+def _turning(ray: Ray) -> Tensor:
+    """The scale near 1 at which the margin along each ray turns: a secant, and a ladder where that fails."""
+    one = torch.ones(len(ray), dtype=torch.float64)
+    at, ahead = ray.margin(one), ray.margin(one * (1 + 1e-4))
+    guess = 1 - 1e-4 * at / torch.where(ahead < at, ahead - at, -torch.inf)
+    guess = guess.clamp(0.95, 1.05) * (1 + 2e-8)
+    scale = torch.where(at <= 0, 1.0, torch.where(ahead <= 0, 1 + 1e-4, torch.inf))
+    scale = torch.where((ray.margin(guess) <= 0) & (guess < scale), guess, scale)
+    left = scale.isinf().nonzero()[:, 0]
+    for extra in LADDER:
+        if not len(left):
+            break
+        few = torch.full((len(left),), 1 + extra, dtype=torch.float64)
+        good = ray[left].margin(few) <= 0
+        scale[left[good]] = 1 + extra
+        left = left[~good]
+    return torch.where(scale.isinf(), 1.0, scale)
 
 
 def _checked(net: nn.Module, X: Tensor, y: Tensor, D: Tensor) -> Broken:

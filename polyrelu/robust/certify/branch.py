@@ -25,12 +25,14 @@ import torch
 from torch import Tensor
 
 from polyrelu.errors import require
+from polyrelu.robust._threads import single_threaded
 from polyrelu.robust.certify.relaxation import Relaxation, overstated
 from polyrelu.robust.certify.rows import Ball, boxed
 from polyrelu.robust.projection import project
 from polyrelu.robust.shallow import Rows, Shallow
 
 WORK = 8e6  # numbers a batch of Hessians may hold
+LEADERS = 200  # nodes a row may spend on leaders
 
 
 @final
@@ -58,6 +60,7 @@ class Certified(NamedTuple):
     z: Tensor
 
 
+@single_threaded
 def certify(
     net: Shallow, X: Tensor, y: Tensor, rows: Rows, z: Tensor, upper: Tensor, *, tol: float, budget: Budget
 ) -> Certified:
@@ -73,7 +76,8 @@ def certify(
     if net.p > 2 and not clock.over:
         led = tree.row[tree.bound < best[tree.row]]
         near = led[best[led] > 0.9 * target[led]]
-        best[near] = torch.maximum(best[near], _leaders(ball, near, target))
+        near = near[ball.can_lead(near).sum(1) <= clock.left]
+        best[near] = torch.maximum(best[near], _leaders(ball, near, target, clock.left))
     best = _split(ball, tree, best, target, clock)
     least = torch.full((len(X),), torch.inf, dtype=torch.float64).scatter_reduce(0, rows.point, best, "amin")
     return Certified(torch.minimum(ball.reach, least), ball.nodes, ball.z)
@@ -85,6 +89,11 @@ class _Clock:
     def __init__(self, budget: Budget, points: int) -> None:
         self.nodes = budget.nodes
         self.end = None if budget.seconds is None else time.monotonic() + budget.seconds * points
+
+    @property
+    def left(self) -> int:
+        """Nodes one stage may spend on a row."""
+        return LEADERS if self.nodes is None else min(LEADERS, self.nodes)
 
     @property
     def over(self) -> bool:
@@ -118,13 +127,18 @@ class Led(NamedTuple):
     most: Tensor
 
 
-def _leaders(ball: Ball, place: Tensor, target: Tensor) -> Tensor:
-    """The least bound over all leaders of each row, those that fall short divided once more; p > 2."""
+def _leaders(ball: Ball, place: Tensor, target: Tensor, most: int) -> Tensor:
+    """The least bound over all leaders of each row, those that fall short divided once more; p > 2.
+
+    A row whose parts would be more than ``most`` is not divided.
+    """
     at, lead = ball.can_lead(place).nonzero(as_tuple=True)
     row = place[at]
     led = Led(row, lead, *ball.ratios(row, lead))
     bound = _led_bounds(ball, led, target)
-    short = (bound < target[row]).nonzero()[:, 0]
+    short = bound < target[row]
+    parts_of = torch.zeros(len(place), dtype=torch.long).index_add(0, at, short.long() * ball.net.groups)
+    short = (short & (parts_of[at] <= most)).nonzero()[:, 0]
     if len(short):
         parent, parts = _divide(Led(*(part[short] for part in led)))
         again = _led_bounds(ball, parts, target)

@@ -89,13 +89,15 @@ class Neurons:
         largest = W.abs().amax(dim=1)
         W = W / torch.where(largest > 0, largest, 1.0)[:, None]
         norm = lengths(W, 2.0)
-        depth = 2 * (net.log_scale - net.log_scale.amax()).double()
+        live = (largest > 0) & (output != 0).any(dim=0)
+        held = float(net.log_scale[live].amax()) if bool(live.any()) else 0.0
+        depth = (2 * (net.log_scale - held)).clamp(max=0)  # of zero neurons it says nothing
         rate = largest * norm * depth.exp()
         top = float((output.abs() * rate).amax()) or 1.0
         bias = torch.zeros_like(output[:, 0])
         if net.bias is not None:
             bias = net.bias.detach().double()
-            scaled = bias / top * (-2 * net.log_scale.amax()).exp()
+            scaled = bias / top * torch.as_tensor(-2 * held, dtype=torch.float64).exp()
             bias = torch.where(bias == 0, 0.0, scaled)
         h, D = W.shape
         return Neurons(
@@ -106,7 +108,7 @@ class Neurons:
             bias=bias,
             centre=torch.zeros_like(W[0]) if net.centre is None else net.centre.double(),
             normalised=net.normalise_input and net.p > 1,
-            eps=gamma(4 * (D + h) + 2000 + 8 * min(1500.0, float(-depth.amin()))),
+            eps=gamma(4 * (D + h) + 2000 + 8 * min(1500.0, -float(depth.amin()))),
         )
 
     @property
@@ -139,7 +141,7 @@ class Neurons:
         return Placed((Z / scale[:, None]) @ self.U.T, length / scale, pull, scale)
 
     def constants(self, beta: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:
-        """Own and opposite constants (n, c) of points with this scale; |z|^(p-1) is still to come if normalised."""
+        """Own and opposite constants (n, c) at these scales, for ``beta`` (c,) or (n, c); still without |z|^(p-1)."""
         power = 1.0 if self.normalised else self.p
         scaled = beta / scale[:, None].pow(power)
         return scaled.clamp(min=0, max=1e250) * (1 - self.eps), (-scaled).clamp(min=0) * (1 + self.eps)
@@ -185,10 +187,10 @@ class Cheap:
         """Proven radius of each row of ``X`` (n, D), float64; ``y`` (n,) as the net's margin wants it."""
         radius = torch.empty(len(X), dtype=torch.float64, device=X.device)
         size = max(1, CHUNK // max(X.shape[1], len(self.neurons.U)))
-        for label in y.unique().tolist():
+        for label in sorted(set(y.tolist())):
             rivals = self.neurons.rivals(label)
             falls = self.falls[int(label) if len(self.falls) > 1 else 0, rivals.number]
-            for rows in (y == label).nonzero()[:, 0].split(size):
+            for rows in torch.split((y == label).nonzero()[:, 0], size):
                 radius[rows] = self._chunk(X[rows], rivals, falls)
         return radius
 
@@ -204,7 +206,8 @@ class Cheap:
         unsure = net.shift * more * (own.sum(1).pow(1 / p) + opposite.sum(1).pow(1 / p)) + 2 * dust
 
         def gap(plus: Tensor, minus: Tensor) -> Tensor:
-            return (P + plus).pow(1 / p) / more - (N + minus).pow(1 / p) * more - unsure
+            left: Tensor = (P + plus).pow(1 / p) / more - (N + minus).pow(1 / p) * more - unsure
+            return left
 
         def still(rho: Tensor) -> Tensor:
             low, high = net.worst(placed, rho, self.norm)
@@ -256,16 +259,17 @@ def steepest_falls(net: Neurons, A: Tensor, norm: float) -> Tensor:
     p, more = net.p, 1 + net.eps
     own, opposite = A.clamp(min=0), (-A).clamp(min=0)
     dust = 2 * (len(net.U) * DUST) ** (1 / p)
+    wide = math.sqrt(net.U.shape[1]) if norm == math.inf else 1.0
+    straight = wide * _falls_l2(net, A) if norm != 1 else A.new_full((len(A),), torch.inf)
+    falls: Tensor = straight * more + wide * dust
     if norm == 2:
-        return _falls_l2(net, A) * more + dust
-    ends = torch.maximum(*vertices(net, A))
+        return falls
+    ends = torch.maximum(*vertices(net, A)) * more * more
     if norm == 1:
-        return ends.amax(dim=1) * more * more + dust
+        return torch.add(ends.amax(dim=1), dust)
     alone = lengths(net.U, 1.0).pow(p)
-    sides = (own @ alone).pow(1 / p) + (opposite @ alone).pow(1 / p)
-    wide = math.sqrt(net.U.shape[1])
-    least = torch.minimum(torch.minimum(ends.sum(dim=1), sides), wide * _falls_l2(net, A))
-    return least * more * more + wide * dust
+    sides = ((own @ alone).pow(1 / p) + (opposite @ alone).pow(1 / p)) * more * more
+    return torch.minimum(falls, torch.minimum(ends.sum(dim=1) * more, sides) + wide * dust)
 
 
 def vertices(net: Neurons, A: Tensor) -> tuple[Tensor, Tensor]:
@@ -284,8 +288,8 @@ def _falls_l2(net: Neurons, A: Tensor) -> Tensor:
             L <= |sum_j a_j u_j|/2 + sqrt(sum |a_j| lmax(sum_j |a_j| u_j u_j^T))/2
     p = 2   (x + y)^2 <= (1 + c) x^2 + (1 + 1/c) y^2 for every c > 0:
             L^2 <= lmax(M_P (1 + c) + M_N (1 + 1/c)),   M = sum_j |a_j| u_j u_j^T
-    1<p<2   |t|_p <= |t|_1^s |t|_2^(1-s), s = 2/p - 1 (Littlewood), and Hoelder for the two sides: L_p <= L_1^s L_2^(1-s);
-            or |t|_p <= (sum_j |a_j|)^(s/2) |t|_2 on each side, then as for p = 2
+    1<p<2   |t|_p <= |t|_1^s |t|_2^(1-s), s = 2/p - 1 (Littlewood), and Hoelder for the two sides:
+            L_p <= L_1^s L_2^(1-s); or |t|_p <= (sum_j |a_j|)^(s/2) |t|_2 on each side, then as for p = 2
     p > 2   a p-norm is at most the 2-norm, of the entries |a_j|^(1/p) t_j: as for p = 2 with |a_j|^(2/p); or
             |t|_p <= |t|_2^(2/p) |t|_inf^(1-2/p), and Hoelder with weights k for the two sides:
             L <= (k L_2)^(2/p) (k' L_inf)^(1-2/p),  k' = k^(-2/(p-2)) on each side,  L_inf from |k'_P u_i - k'_N u_j|
@@ -343,7 +347,7 @@ def _apart(net: Neurons, A: Tensor) -> list[_Apart]:
     rank = torch.empty_like(ordered.indices)
     rank.scatter_(1, ordered.indices, torch.arange(h, device=A.device).expand_as(rank))
     least = torch.full_like(light, torch.inf)
-    for rows in torch.arange(h, device=A.device).split(max(1, BLOCK // h)):
+    for rows in torch.split(torch.arange(h, device=A.device), max(1, BLOCK // h)):
         products = net.U[rows] @ net.U.T
         for m, a in enumerate(A):
             for k, first in enumerate(count[m].tolist()):
@@ -360,7 +364,8 @@ def _apart(net: Neurons, A: Tensor) -> list[_Apart]:
 def _correlated(net: Neurons, A: Tensor) -> Tensor:
     """p = 1: sqrt(sum_ij (a_i a_j <u_i, u_j>)_+); sup |sum_S a_j u_j| over sets S of neurons is at most that."""
     total = A.new_zeros(len(A))
-    for rows in torch.arange(len(net.U), device=A.device).split(max(1, BLOCK // len(net.U))):
+    h = len(net.U)
+    for rows in torch.split(torch.arange(h, device=A.device), max(1, BLOCK // h)):
         products = net.U[rows] @ net.U.T
         for m, a in enumerate(A):
             total[m] += (products * a[rows, None] * a).clamp(min=0).sum()
@@ -402,7 +407,8 @@ def _top(net: Neurons, weight: Tensor) -> Tensor:
     matrix = _matrix(net, weight)
     if not len(matrix):
         return weight.new_zeros(())
-    return torch.linalg.eigvalsh(matrix)[-1] + (net.eps + gamma(32 * len(matrix))) * weight.sum()
+    largest: Tensor = torch.linalg.eigvalsh(matrix)[-1]
+    return largest + (net.eps + gamma(32 * len(matrix))) * weight.sum()
 
 
 def _typical(net: Neurons, weight: Tensor) -> Tensor:
@@ -410,10 +416,11 @@ def _typical(net: Neurons, weight: Tensor) -> Tensor:
     if not bool(weight.any()):
         return weight.new_ones(())
     if min(net.U.shape) <= SMALL:
-        return torch.linalg.eigvalsh(_matrix(net, weight))[-1]
+        largest: Tensor = torch.linalg.eigvalsh(_matrix(net, weight))[-1]
+        return largest
     v = torch.randn(net.U.shape[1], generator=torch.Generator().manual_seed(0), dtype=torch.float64).to(weight)
     for _ in range(10):
         v = (weight * (net.U @ v)) @ net.U
-        length = torch.linalg.vector_norm(v)
+        length = lengths(v, 2.0)
         v = v / length
     return length

@@ -1,6 +1,7 @@
 r"""Radii in every norm from one affine lower bound of the margin over a whole ball, and a search for the largest ball.
 
-    margin(z + d) >= sum_own a_j [ c_j t_j - (p - 1) relu(tau_j)^p ] - sum_opp |a_j| [ (l_j^p + h_j^p)/2 + k_j (t_j - s_j) ]
+    margin(z + d) >= sum_own a_j ( c_j t_j - (p - 1) relu(tau_j)^p )
+                     - sum_opp |a_j| ( (l_j^p + h_j^p)/2 + k_j (t_j - s_j) )
 
 for t_j = <u_j, z + d>, s_j = <u_j, z>, wherever |d| <= rho. Own terms lie above any tangent, c_j = p relu(tau_j)^(p-1)
 (for p = 1 any slope 0 <= c_j <= 1); opposite terms below their chord from l_j to h_j = relu(s_j -+ rho |u_j|_dual), of
@@ -18,8 +19,8 @@ p-norm) and pi_N rises at most by G_N(d) = |relu(A_N d)|_p, so that with xi = su
 where the supremum is at most sqrt((|xi| + G_N(-xi/|xi|))^2 + sup G_N^2) for l2, by splitting d along xi; the largest of
 G_N(+-e_k) -+ xi_k for l1, exactly; and the sum over k of these for l-infinity, or sqrt(D) times the l2 bound.
 
-The best tangents touch where the bound itself is least, so they move there: tau <- tau + step (U(z - rho g*) - tau), g* the
-unit step steepest for g, which is Frank and Wolfe's method for min P(z + d) - chords(z + d), and the best are kept. The
+The best tangents touch where the bound itself is least, so they go there, tau <- tau + step (U(z - rho g*) - tau) with
+g* the unit step steepest for g: Frank and Wolfe's method for min P(z + d) - chords(z + d). The best ones are kept. The
 radius returned was itself proven, whatever the search did, in real arithmetic for the stored weights: see `cheap` for
 the rounding.
 """
@@ -36,7 +37,7 @@ from torch import Tensor
 from polyrelu.nets import PolyReLUNet
 from polyrelu.nets._base import count
 from polyrelu.nets.power import relu_power
-from polyrelu.robust.certify.cheap import DUST, Cheap, Neurons, Placed, Rivals, gamma, steepest_falls, vertices
+from polyrelu.robust.certify.cheap import DUST, Cheap, Neurons, Placed, gamma, steepest_falls, vertices
 from polyrelu.robust.margin import check_points
 from polyrelu.robust.norms import check_norm, dual, lengths, steepest
 
@@ -72,17 +73,18 @@ def certified_radius(net: PolyReLUNet, X: Tensor, y: Tensor, norm: float | str =
 
 def _radius(net: Neurons, X: Tensor, y: Tensor, norm: float, steps: int) -> Tensor:
     radius = torch.empty(len(X), dtype=torch.float64, device=X.device)
-    frame = Frame.of(net, norm)
-    for label in y.unique().tolist():
-        rivals = net.rivals(label)
-        growth = Growth.of(net, rivals, norm)
-        size = max(1, WORK // (len(rivals.A) * max(net.U.shape)))
-        for rows in (y == label).nonzero()[:, 0].split(size):
-            placed = net.place(X[rows], norm)
-            table = Rows.of(net, frame, placed, rivals)
-            best = torch.maximum(_search(table, steps), _rooted(table, growth))
-            rho = best.view(len(rows), -1).amin(dim=1) * placed.scale / (1 + net.eps)
-            radius[rows] = torch.where(rho > 0, rho, 0.0)
+    labels = sorted(set(y.tolist()))
+    which = torch.searchsorted(torch.tensor(labels, dtype=y.dtype, device=y.device), y)
+    each = [net.rivals(label) for label in labels]
+    A, beta = torch.stack([rivals.A for rivals in each]), torch.stack([rivals.beta for rivals in each])
+    frame, growth = Frame.of(net, norm), Growth.of(net, A, norm)
+    size = max(1, WORK // (A.shape[1] * max(net.U.shape)))
+    for rows in torch.split(torch.arange(len(X), device=X.device), size):
+        label, placed = which[rows], net.place(X[rows], norm)
+        table = Rows.of(net, frame, placed, A[label], beta[label])
+        best = torch.maximum(_search(table, steps), _rooted(table, growth.rows(label)))
+        rho = best.view(len(rows), -1).amin(dim=1) * placed.scale / (1 + net.eps)
+        radius[rows] = torch.where(rho > 0, rho, 0.0)
     return radius
 
 
@@ -119,7 +121,11 @@ class Frame:
 @final
 @dataclass(frozen=True, eq=False)
 class Growth:
-    """sup G_N over the unit ball (c,) in the norm asked for and in l2, and G_N(e_k), G_N(-e_k) (c, D), rounded up."""
+    """How fast pi_N can grow, rounded up; one row for each label and rival, or for each point and rival.
+
+    most, most_l2 : sup G_N over the unit ball of the norm asked for, and of l2
+    ahead, back : G_N(e_k) and G_N(-e_k) for each coordinate; empty for l2
+    """
 
     most: Tensor
     most_l2: Tensor
@@ -127,14 +133,18 @@ class Growth:
     back: Tensor
 
     @staticmethod
-    def of(net: Neurons, rivals: Rivals, norm: float) -> Growth:
-        """The constants of one label against each rival."""
-        opposite = rivals.A.clamp(max=0)
+    def of(net: Neurons, A: Tensor, norm: float) -> Growth:
+        """The constants of coefficients ``A`` (labels, c, h); all results begin (labels, c)."""
+        opposite = A.flatten(0, 1).clamp(max=0)
         most = steepest_falls(net, opposite, norm)
-        ahead, back = vertices(net, opposite) if norm != 2 else (opposite[:, :0], opposite[:, :0])
-        more = (1 + net.eps) ** 2
         most_l2 = steepest_falls(net, opposite, 2.0) if norm == math.inf else most
-        return Growth(most, most_l2, ahead * more, back * more)
+        ends = vertices(net, opposite) if norm != 2 else (opposite[:, :0], opposite[:, :0])
+        ahead, back = (end * (1 + net.eps) ** 2 for end in ends)
+        return Growth(*(part.view(*A.shape[:2], *part.shape[1:]) for part in (most, most_l2, ahead, back)))
+
+    def rows(self, label: Tensor) -> Growth:
+        """For points with these label numbers (n,): results begin (n c), points outermost."""
+        return Growth(*(part[label].flatten(0, 1) for part in (self.most, self.most_l2, self.ahead, self.back)))
 
 
 @final
@@ -152,14 +162,12 @@ class Rows:
     minus: Tensor
 
     @staticmethod
-    def of(net: Neurons, frame: Frame, placed: Placed, rivals: Rivals) -> Rows:
-        """Every point of ``placed`` against every one of ``rivals``, points outermost."""
-        n, c = len(placed.T), len(rivals.A)
-        A = rivals.A.repeat(n, 1)
-        plus, minus = net.constants(rivals.beta, placed.scale)
-        parts = (part.repeat_interleave(c, dim=0) for part in placed)
-        placed = Placed(*parts)
-        return Rows(net, frame, placed, placed.T, A.clamp(min=0), (-A).clamp(min=0), plus.view(-1), minus.view(-1))
+    def of(net: Neurons, frame: Frame, placed: Placed, A: Tensor, beta: Tensor) -> Rows:
+        """The points ``placed`` against all rivals, coefficients (n, c, h) and biases (n, c); points outermost."""
+        plus, minus = net.constants(beta, placed.scale)
+        placed = Placed(*(part.repeat_interleave(A.shape[1], dim=0) for part in placed))
+        A = A.flatten(0, 1)
+        return Rows(net, frame, placed, placed.T, A.clamp(min=0), (-A).clamp(min=0), plus.flatten(), minus.flatten())
 
     def bound(self, rho: Tensor, touch: Tensor) -> Bound:
         """The bound for balls of radius ``rho`` (R,) with tangents at ``touch``.
@@ -173,6 +181,7 @@ class Rows:
         else:
             tau = (self.T + rho * touch).clamp(min=0)
             power = relu_power(tau, p)
+            power = torch.where(power > DUST, power, 0.0)  # the tangent at 0, and no digits lost
             slope = p * power / torch.where(tau > 0, tau, 1.0)
         high, low = relu_power(self.T + swing, p), relu_power(self.T - swing, p)
         chord = (high - low) / (2 * swing)
@@ -182,11 +191,11 @@ class Rows:
             plus, minus = plus * least[:, 0], minus * most[:, 0]
         value = (self.own * (slope * self.T - (p - 1) * power) - self.opposite * (high + low) / 2).sum(1) + plus - minus
         K = self.own * slope - self.opposite * chord
-        gradient = K @ frame.B
+        gradient, K = K @ frame.B, K.abs()
         steep = lengths(gradient, dual(frame.norm)) * frame.stretch
         rho, size = rho[:, 0], self.own * (slope * (self.T.abs() + swing) + p * power) + 4 * self.opposite * high
-        rounding = net.eps * (size.sum(1) + plus + minus + rho * (steep + K.abs() @ frame.reach))
-        missing = rho * (K.abs() @ frame.spare) + net.shift * K.abs().sum(1)
+        rounding = net.eps * (size.sum(1) + plus + minus + rho * (steep + K @ frame.reach))
+        missing = rho * (K @ frame.spare) + net.shift * K.sum(1)
         dust = len(net.U) * DUST * (2 + 2 * rho * net.U.shape[1] ** 0.5).pow(p)
         lower = value - rho * steep - 2 * (rounding + missing) - dust
         return Bound(lower, -steepest(gradient, frame.norm) @ frame.B.T, value, steep)
@@ -208,7 +217,8 @@ class Bound(NamedTuple):
 def _rooted(rows: Rows, growth: Growth) -> Tensor:
     """The second bound of the module: a radius for each row, the best over a few tangents. 0 for a normalised bias."""
     net, p, more = rows.net, rows.net.p, 1 + rows.net.eps
-    if net.normalised and bool((rows.plus + rows.minus).any()):
+    unfit = (rows.plus + rows.minus > 0) & net.normalised
+    if bool(unfit.all()):
         return torch.zeros_like(rows.plus)
     dust = 2 * (len(net.U) * DUST) ** (1 / p)
     share = rows.own.pow(1 / p)
@@ -234,17 +244,16 @@ def _rooted(rows: Rows, growth: Growth) -> Tensor:
         moved = rows.T - rho[:, None] * (steepest(xi, rows.frame.norm) @ rows.frame.B.T)
         end = (moved > 0).to(moved) if p == 1 else moved.clamp(min=0)
         touch = touch + (end - touch) / (k + 1)
-    return best.nan_to_num(0.0)
+    return torch.where(unfit, 0.0, best.nan_to_num(0.0))
 
 
 def _steepest_gap(rows: Rows, growth: Growth, xi: Tensor, omega: Tensor, sums: Tensor) -> Tensor:
     """sup over |d| <= 1 of G_N(d) - <xi, d>, from above; ``xi`` (R, k) in the frame's coordinates."""
     net, frame, p = rows.net, rows.frame, rows.net.p
-    more, n = 1 + net.eps, len(xi) // len(growth.most)
-    most = growth.most.repeat(n)
+    more = 1 + net.eps
     missing = omega @ frame.spare + net.eps * (omega @ frame.reach)
     long = (lengths(xi, dual(frame.norm)) * frame.stretch + missing) * more
-    rate = long + most
+    rate = long + growth.most
     if frame.norm != 1:
         wide = math.sqrt(net.U.shape[1]) if frame.norm == math.inf else 1.0
         short = lengths(xi, 2.0)
@@ -254,10 +263,10 @@ def _steepest_gap(rows: Rows, growth: Growth, xi: Tensor, omega: Tensor, sums: T
         falling, rising = (((rows.opposite * relu_power(t, p)).sum(1).pow(1 / p) + mass) for t in (-along, along))
         straight = (short * frame.stretch + missing) * more
         turn = torch.maximum(straight + falling, rising - short / (frame.stretch * more) + missing)
-        split = (turn.square() + (growth.most_l2.repeat(n) + missing).square()).sqrt() * wide * more
+        split = (turn.square() + (growth.most_l2 + missing).square()).sqrt() * wide * more
         rate = torch.where(split < rate, split, rate)  # NaN and inf where xi = 0
     if frame.norm != 2:
-        corner = torch.maximum(growth.ahead.repeat(n, 1) - xi, growth.back.repeat(n, 1) + xi)
+        corner = torch.maximum(growth.ahead - xi, growth.back + xi)
         corner = corner.sum(1) if frame.norm == math.inf else corner.amax(1)
         rate = torch.minimum(rate, corner * more + missing)
     return rate * more
