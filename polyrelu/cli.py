@@ -144,7 +144,7 @@ def evaluate(
     ] = None,
     limit: Annotated[int | None, option(POINTS, "Only the first so many points.")] = None,
     tol: Annotated[float, option(EFFORT, "Stop when proof and attack are this close, relatively.")] = 1e-3,
-    budget_nodes: Annotated[int, option(EFFORT, "Stop after so many nodes of branch and bound.")] = 2000,
+    budget_nodes: Annotated[int, option(EFFORT, "Stop after so many nodes of branch and bound.")] = 300,
     budget_seconds: Annotated[float | None, option(EFFORT, "Stop after so many seconds.")] = None,
     cross_check: Annotated[
         bool, option(EFFORT, "Hold the attacks of other libraries against the result.", "--cross-check")

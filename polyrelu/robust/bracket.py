@@ -26,6 +26,7 @@ from polyrelu.robust.shallow import Rows, Shallow, reduce
 
 Walk = Callable[[Tensor], Broken]  # the general attack on some of the points
 
+WALK = 20_000  # weights up to which the general attack is worth its time beside ours
 AGAIN, AGAIN_NODES = 4, 10  # rounds and nodes for points whose bounds did not meet
 POINTS = 2000  # at a time: a thousand neurons and inputs fit in memory many times
 
@@ -209,11 +210,12 @@ def _both(net: PolyReLUNet, shallow: Shallow, X: Tensor, y: Tensor, tol: float, 
         far = far[lower[far] * (1 + max(tol, 0.02)) < broken.radius[far]]
         if not len(far) or budget.nodes == 0:
             break
-        mine = torch.isin(rows.point, far).nonzero()[:, 0]
-        some = rows[mine].at(torch.searchsorted(far, rows.point[mine]))
+        mine, some = rows.of(far)
         if again == 0:
             broken.improve(far, _descend(net, shallow, X[far], y[far], some, proof.z[mine]))
-            broken.improve(far, walk(far))
+            lost = far if shallow.U.numel() <= WALK else far[broken.radius[far].isinf()]
+            if len(lost):
+                broken.improve(lost, walk(lost))
         upper = broken.radius[far]
         ball = torch.where(lower[far] > upper / 64, (lower[far] * upper).sqrt(), upper / 8)  # a smaller one to prove
         ball = torch.where(ball.isfinite(), ball, 2 * lower[far] + torch.linalg.vector_norm(X[far], dim=1) / 8)
@@ -247,7 +249,8 @@ def _general_sides(
 def _walk(net: nn.Module, X: Tensor, y: Tensor, norm: float, pool: Labelled, seed: int) -> Broken:
     """The general minimal attack; with one class alone there is nothing to walk towards."""
     alone = len(set(pool.y.tolist())) == 1
-    walk = BoundaryWalk(starts=(Zero(), Random(8))) if alone else BoundaryWalk(starts=(Zero(), Random(2), Towards()))
+    starts = (Zero(), Random(8)) if alone else (Zero(), Random(2), Towards())
+    walk = BoundaryWalk(steps=20, starts=starts)
     found = walk(net, X, y, norm=norm, pool=pool, seed=seed)
     return Broken(found.perturbation.double(), found.radius.double())
 

@@ -13,7 +13,7 @@ hi_j the largest pre-activation in the ball. What is proven for "P - slack <= N"
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import final
 
 import torch
@@ -34,6 +34,7 @@ class Rows:
     point, rival : (R,) which point, against which class (0 for one logit)
     s (R, k) : the point; coefficient (R, m) : a_j of the groups, positive for the own class
     beta (R,) : b_y - b_c; length (R,) : |x - centre|
+    pre (n, h) : <u_j, x - centre> of every neuron, by point
     """
 
     point: Tensor
@@ -42,15 +43,15 @@ class Rows:
     coefficient: Tensor
     beta: Tensor
     length: Tensor
+    pre: Tensor
 
-    def __getitem__(self, keep: Tensor) -> Rows:
-        """The rows named by ``keep``."""
-        parts = (self.point, self.rival, self.s, self.coefficient, self.beta, self.length)
-        return Rows(*(part[keep] for part in parts))
-
-    def at(self, point: Tensor) -> Rows:
-        """The same rows under other point numbers."""
-        return replace(self, point=point)
+    def of(self, points: Tensor) -> tuple[Tensor, Rows]:
+        """The numbers of the rows of these ``points`` (in rising order), and those rows as if there were no others."""
+        mine = torch.isin(self.point, points).nonzero()[:, 0]
+        parts = (self.rival, self.s, self.coefficient, self.beta, self.length)
+        rival, s, coefficient, beta, length = (part[mine] for part in parts)
+        place = torch.searchsorted(points, self.point[mine])
+        return mine, Rows(place, rival, s, coefficient, beta, length, self.pre[points])
 
     def __len__(self) -> int:
         """Number of rows."""
@@ -63,8 +64,8 @@ class Shallow:
     """A PolyReLUNet reduced to the directions that matter; all tensors float64.
 
     U (h, D) unit directions and V (C, h) coefficients v_j |w_j| of the net itself; basis Q (k, D), groups C (m, k) and
-    their coefficients (C, m); residual (h, D) = u_j - Q^T C_g. ``normalised`` says that f is divided by |x|^(p-1),
-    which matters only beside a bias: otherwise signs are the same.
+    their coefficients (C, m); group (h,) and residual (h, D) = u_j - Q^T C_g. ``normalised`` says that f is divided by
+    |x|^(p-1), which matters only beside a bias: otherwise signs are the same.
     """
 
     p: float
@@ -76,6 +77,7 @@ class Shallow:
     Q: Tensor
     C: Tensor
     coefficients: Tensor
+    group: Tensor
     residual: Tensor
 
     @property
@@ -99,18 +101,19 @@ class Shallow:
             coefficient = self.coefficients[own] - self.coefficients[rival]
             beta = self.bias[own] - self.bias[rival]
         length = torch.linalg.vector_norm(Z, dim=1)
-        return Rows(point, rival, (Z @ self.Q.T)[point], coefficient, beta, length[point])
+        return Rows(point, rival, (Z @ self.Q.T)[point], coefficient, beta, length[point], Z @ self.U.T)
 
-    def slack(self, X: Tensor, y: Tensor, rows: Rows, R: Tensor) -> Tensor:
+    def slack(self, y: Tensor, rows: Rows, R: Tensor) -> Tensor:
         """The mistake of the reduction for each row, anywhere within ``R`` (n,) of its point; rounding included."""
-        Z = X.double() - self.centre
-        pre, off = Z @ self.U.T, Z @ self.residual.T
-        R = R[:, None]
+        n, first = len(rows.pre), rows.point.diff(prepend=rows.point.new_full((1,), -1)).nonzero()[:, 0]
+        off = rows.pre - (rows.s[first] @ self.C.T)[:, self.group]  # <e_j, x>
         size = torch.linalg.vector_norm(self.residual, dim=1)
-        rounding = 4 * (X.shape[1] + 8) * UNIT * (torch.linalg.vector_norm(Z, dim=1, keepdim=True) + R)
-        moved = off.abs() + size * R + rounding
-        high = (torch.maximum(pre, pre - off) + (1 + size) * R + rounding).clamp(min=0)
-        wrong = self.p * high.pow(self.p - 1) * moved + 8 * UNIT * high.pow(self.p)
+        length, R = rows.length[first].view(n, 1), R.view(n, 1)
+        rounding = 8 * (self.U.shape[1] + 8) * UNIT * (length + R)
+        high = (torch.maximum(rows.pre, rows.pre - off) + ((1 + size) * R + rounding)).clamp(min=0)
+        moved = off.abs() + (size * R + rounding)
+        wrong = relu_power(high, self.p - 1) if self.p > 1 else torch.ones_like(high)
+        wrong = wrong * (self.p * moved + 8 * UNIT * high)
         if len(self.V) == 1:
             total: Tensor = wrong @ self.V[0].abs()
             return total[rows.point]
@@ -122,12 +125,11 @@ class Shallow:
             slack[here] = by_rival[rows.point[here], rows.rival[here]]
         return slack
 
-    def ray(self, X: Tensor, y: Tensor, step: Tensor) -> Ray:
+    def ray(self, X: Tensor, y: Tensor, rows: Rows, step: Tensor) -> Ray:
         """The rays x_i + c Q^T step_i, ``step`` (n, k)."""
         Z = X.double() - self.centre
-        D = step @ self.Q
-        lengths = Z.square().sum(1), (Z * D).sum(1), D.square().sum(1)
-        return Ray(self, Z @ self.U.T, step @ (self.Q @ self.U.T), torch.stack(lengths, dim=1), y)
+        lengths = Z.square().sum(1), (Z @ self.Q.T * step).sum(1), step.square().sum(1)
+        return Ray(self, rows.pre, step @ (self.Q @ self.U.T), torch.stack(lengths, dim=1), y)
 
 
 @final
@@ -187,6 +189,7 @@ def reduce(net: PolyReLUNet, tol: float = 1e-3) -> Shallow:
         Q=Q,
         C=C,
         coefficients=torch.zeros(len(V), m, dtype=torch.float64).index_add_(1, group, V),
+        group=group,
         residual=U - (C @ Q)[group],
     )
 

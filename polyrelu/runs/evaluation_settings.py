@@ -24,7 +24,7 @@ class EvaluationSettings:
     data: str
     norm: str = "2"
     tol: float = 1e-3
-    nodes: int = 2000
+    nodes: int = 300
     seconds: float | None = None
     seed: int = 0
     limit: int | None = None

@@ -43,7 +43,7 @@ def overall(table: Table) -> Grid:
     above = f"{high:.4g}" if math.isfinite(high) else "beyond what was found"
     grid.add_row("clean accuracy", down(table.clean))
     grid.add_row("median radius", f"{low:.4g} proven, {above} attacked")
-    grid.add_row("largest relative gap", f"{up(table.gap)} (row {table.gap_row})" if table.gap else "none")
+    grid.add_row("largest relative gap", f"{100 * table.gap:.2g} % (row {table.gap_row})" if table.gap else "none")
     for name, count in table.status.items():
         grid.add_row(f"{name.lower()} points", f"{count}: {BracketStatus[name].value}")
     return grid

@@ -110,7 +110,7 @@ def lift(net: nn.Module, shallow: Shallow, X: Tensor, y: Tensor, rows: Rows, fou
     winner = radius <= least[rows.point]
     best[rows.point[winner]] = winner.nonzero()[:, 0]
     step = found.z[best] - rows.s[best]
-    step = step * _turning(shallow.ray(X, y, step))[:, None]
+    step = step * _turning(shallow.ray(X, y, rows, step))[:, None]
     broken = _checked(net, X, y, step @ shallow.Q)
     bias = torch.full((n,), torch.inf, dtype=torch.float64).scatter_reduce(0, rows.point, rows.beta, "amin")
     home = shallow.centre - X

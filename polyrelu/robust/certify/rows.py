@@ -32,7 +32,7 @@ class Ball:
             own, other = rows.beta.clamp(min=0) * near, (-rows.beta).clamp(min=0) * far
             part = Sides(part.own, part.opposite, own, other)
         self.part = part
-        self.slack = net.slack(X, y, rows, self.reach) + part.opposite_constant * (1 + 1e-14)
+        self.slack = net.slack(y, rows, self.reach) + part.opposite_constant * (1 + 1e-14)
         self.floor = self._least_own(R)
         self.share = self._shares()
         self.nodes = torch.zeros(len(X), dtype=torch.long)
