@@ -25,9 +25,9 @@ def dual(norm: float) -> float:
     return {1.0: math.inf, 2.0: 2.0, math.inf: 1.0}[norm]
 
 
-def lengths(rows: Tensor, norm: float) -> Tensor:
-    """|row| for each row (over the last dimension)."""
-    length: Tensor = torch.linalg.vector_norm(rows, ord=norm, dim=-1)
+def lengths(rows: Tensor, norm: float, dtype: torch.dtype | None = None) -> Tensor:
+    """|row| for each row (over the last dimension), computed in ``dtype`` if given."""
+    length: Tensor = torch.linalg.vector_norm(rows, ord=norm, dim=-1, dtype=dtype)
     return length
 
 

@@ -142,7 +142,7 @@ def to_boundary(net: Shallow, s: Tensor, part: Sides, z: Tensor) -> Nearest:
         gap = (part.own - part.opposite) * (on if net.p == 1 else on.pow(net.p))
         return gap.sum(1) + part.own_constant - part.opposite_constant <= 0
 
-    ladder = (0.3, 0.6, 0.8, 0.9, 0.95, 0.98, 0.99, 0.999, 1 + 1e-9, 1.001, 1.01, 1.03, 1.1, 1.3, 2.0)
+    ladder = (0.3, 0.6, 0.8, 0.9, 0.98, 1 - 1e-3, 1 - 1e-6, 1 + 1e-9, 1 + 1e-6, 1.001, 1.01, 1.03, 1.1, 1.3, 2.0)
     low, high = torch.zeros(len(s), dtype=s.dtype), torch.full((len(s),), torch.inf, dtype=s.dtype)
     for c in ladder:
         here = breaks(torch.full_like(low, c))
@@ -151,7 +151,7 @@ def to_boundary(net: Shallow, s: Tensor, part: Sides, z: Tensor) -> Nearest:
         low = torch.where(~done & ~here, c, low)
     found = high.isfinite()
     high = torch.where(found, high, 1.0)
-    for _ in range(34):
+    for _ in range(16):
         middle = (low + high) / 2
         here = breaks(middle)
         high, low = torch.where(here, middle, high), torch.where(here, low, middle)

@@ -85,9 +85,12 @@ class Shallow:
         """m, the number of directions kept."""
         return len(self.C)
 
-    def rows(self, X: Tensor, y: Tensor) -> Rows:
-        """Rows for every point of ``X`` (n, D) against every rival of its label."""
-        Z = X.double() - self.centre
+    def rows(self, X: Tensor, y: Tensor, neurons: bool = True) -> Rows:
+        """Rows for every point of ``X`` (n, D) against every rival of its label; without ``neurons`` no ``pre``.
+
+        The products with X are made in its dtype, everything after them in float64.
+        """
+        Z = X - self.centre.to(X.dtype)
         n, classes = len(X), len(self.V)
         if classes == 1:
             point, rival = torch.arange(n), torch.zeros(n, dtype=torch.long)
@@ -100,8 +103,10 @@ class Shallow:
             own = y[point]
             coefficient = self.coefficients[own] - self.coefficients[rival]
             beta = self.bias[own] - self.bias[rival]
-        length = torch.linalg.vector_norm(Z, dim=1)
-        return Rows(point, rival, (Z @ self.Q.T)[point], coefficient, beta, length[point], Z @ self.U.T)
+        length = torch.linalg.vector_norm(Z, dim=1).double()
+        s = (Z @ self.Q.to(X.dtype).T).double()
+        pre = (Z @ self.U.to(X.dtype).T).double() if neurons else s.new_empty(n, 0)
+        return Rows(point, rival, s[point], coefficient, beta, length[point], pre)
 
     def slack(self, y: Tensor, rows: Rows, R: Tensor) -> Tensor:
         """The mistake of the reduction for each row, anywhere within ``R`` (n,) of its point; rounding included."""
@@ -127,7 +132,7 @@ class Shallow:
 
     def ray(self, X: Tensor, y: Tensor, rows: Rows, step: Tensor) -> Ray:
         """The rays x_i + c Q^T step_i, ``step`` (n, k)."""
-        Z = X.double() - self.centre
+        Z = X - self.centre
         lengths = Z.square().sum(1), (Z @ self.Q.T * step).sum(1), step.square().sum(1)
         return Ray(self, rows.pre, step @ (self.Q @ self.U.T), torch.stack(lengths, dim=1), y)
 

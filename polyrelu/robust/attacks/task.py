@@ -81,8 +81,8 @@ class Task:
         return replace(self, X=X, y=y, rows=rows, target=target, radius=radius, best=Best.none(X))
 
     def size(self, Z: Tensor) -> Tensor:
-        """|Z - X| of each row in float64, of the rows as they are stored."""
-        return lengths(Z.double() - self.X.double(), self.norm)
+        """|Z - X| of each row, summed in float64."""
+        return lengths(Z - self.X, self.norm, torch.float64)
 
     def reach(self) -> Tensor:
         """A length (n,) beyond which nobody need look: twice the distance to the farthest class mean, or to 0."""
