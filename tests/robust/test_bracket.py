@@ -8,12 +8,13 @@ import torch
 from polyrelu.data import OrthonormalMixture
 from polyrelu.errors import InputError
 from polyrelu.nets import AverageClassifier, CentreClassifier, PolyReLUNet
-from polyrelu.robust.attacks.convex_concave import attack
+from polyrelu.robust.attacks.convex_concave import lift
 from polyrelu.robust.bracket import BracketStatus, BrokenSandwich, bracket, check_sandwich
 from polyrelu.robust.certify.branch import Budget, certify
 from polyrelu.robust.certify.closed_form import average_radius, centre_radius
 from polyrelu.robust.margin import margin_of
 from polyrelu.robust.norms import lengths
+from polyrelu.robust.projection import nearest
 from polyrelu.robust.shallow import reduce
 
 POWERS = (1, 1.3, 1.7, 2, 2.2, 2.5, 3, 4, 6)
@@ -130,8 +131,8 @@ def test_nothing_is_proven_beyond_a_known_breaking_point(p):
         shallow = reduce(net)
         if not len(X) or not shallow.groups:
             continue
-        known = attack(net, shallow, X, y)
         rows = shallow.rows(X, y)
+        known = lift(net, shallow, X, y, rows, nearest(shallow, rows))
         for wider in (1.03, 1.5):
             ball = torch.where(known.radius.isfinite(), wider * known.radius, 1.0)
             proven = certify(shallow, X, y, rows, rows.s, ball, tol=1e-3, budget=QUICK)

@@ -157,7 +157,7 @@ def _leaders(ball: Ball, place: Tensor, target: Tensor, most: int) -> Tensor:
 
 def _divide(led: Led, ratio: float = 0.25) -> tuple[Tensor, Led]:
     """All other ratios small, or one of them not: together they cover the node. Returns each part's parent."""
-    small = led._replace(most=torch.minimum(led.most, led.least.clamp(min=ratio)))
+    small = led._replace(most=torch.where(led.least < ratio, led.most.clamp(max=ratio), led.most))
     other = torch.ones_like(led.most, dtype=torch.bool).scatter(1, led.lead[:, None], False)
     parent, j = (other & (led.most > ratio) & (led.least < ratio)).nonzero(as_tuple=True)
     large = Led(*(part[parent] for part in led))

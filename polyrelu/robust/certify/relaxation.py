@@ -179,15 +179,16 @@ def box_terms(leaf: Relaxation, T: Tensor, lam: Tensor, low: Tensor, high: Tenso
     a = torch.where(covered, hi, torch.where(chord, low, a))
     v = a.clamp(min=0).pow(p)
     gap = torch.where(covered, 1.0, (hi - a).clamp(min=1e-12 * hi))
-    sigma = torch.where(covered, p * hi.pow(p - 1), (hi.pow(p) - v) / gap)
     bend = torch.where(covered, p * (p - 1) * hi.pow(p - 2), K)
+    tangent = p * a.clamp(min=0).pow(p - 1)
+    start = torch.where(chord, (hi.pow(p) - v) / gap - K * gap / 2, tangent)
     zone = weighted & ((T > a) | chord)
     far = weighted & ~zone & (T > 0)
     t = torch.where(far, T, 1.0)
     power = torch.where(far, t.pow(p), 0.0)
     u, w = torch.where(zone, T - a, 0.0), torch.where(zone, T - hi, 0.0)
-    value = W * (power + torch.where(zone, v + sigma * u + bend * u * w / 2, 0.0))
-    first = W * (p * power / t + torch.where(zone, sigma + bend * (u + w) / 2, 0.0))
+    value = W * (power + torch.where(zone, v + start * u + bend * u * u / 2, 0.0))
+    first = W * (p * power / t + torch.where(zone, start + bend * u, 0.0))
     second = W * (p * (p - 1) * power / t.square() + torch.where(zone, bend, 0.0))
     by_lambda = value - W * torch.where(covered, 0.0, K * u * w / 2)
     linear = leaf.slope * T
@@ -201,11 +202,21 @@ def _tangent_ratio(half: Tensor, p: float) -> Tensor:
     if p == 4:
         return (((3 * half - 2).clamp(min=0).sqrt() - 1) / 3).clamp(0, 1)
     low, high = torch.zeros_like(half), torch.ones_like(half)
-    for _ in range(14):
+
+    def excess(x: Tensor) -> Tensor:
+        return 1 - x.pow(p) - p * x.pow(p - 1) * (1 - x) - half * (1 - x).square()
+
+    for _ in range(10):
         x = (low + high) / 2
-        small = 1 - x.pow(p) - p * x.pow(p - 1) * (1 - x) <= half * (1 - x).square()
+        small = excess(x) <= 0
         low, high = torch.where(small, x, low), torch.where(small, high, x)
-    return low
+    x = (low + high) / 2
+    for _ in range(4):
+        slope = (1 - x) * (2 * half - p * (p - 1) * x.pow(p - 2))
+        x = torch.where(slope.abs() > 1e-12, x - excess(x) / slope, x)
+        x = torch.minimum(torch.maximum(x, low), high)
+    below = torch.maximum(low, x * (1 - 1e-9))
+    return torch.where(excess(x) <= 0, x, torch.where(excess(below) <= 0, below, low))
 
 
 def overstated(leaf: Relaxation, z: Tensor, lam: Tensor) -> Tensor:
