@@ -204,6 +204,10 @@ def _both(net: PolyReLUNet, shallow: Shallow, X: Tensor, y: Tensor, tol: float, 
     broken = lift(net, shallow, X, y, rows, near)
     proof = certify(shallow, X, y, rows, near.z, broken.radius, tol=tol, budget=budget)
     lower, nodes = proof.lower, proof.nodes
+    short = (lower * (1 + tol) < broken.radius).nonzero()[:, 0]
+    if len(short):
+        mine, some = rows.of(short)
+        broken.improve(short, _descend(net, shallow, X[short], y[short], some, proof.z[mine]))
     far = torch.arange(len(X))
     little = replace(budget, nodes=AGAIN_NODES if budget.nodes is None else min(AGAIN_NODES, budget.nodes))
     for again in range(AGAIN):
@@ -212,7 +216,6 @@ def _both(net: PolyReLUNet, shallow: Shallow, X: Tensor, y: Tensor, tol: float, 
             break
         mine, some = rows.of(far)
         if again == 0:
-            broken.improve(far, _descend(net, shallow, X[far], y[far], some, proof.z[mine]))
             lost = far if shallow.U.numel() <= WALK else far[broken.radius[far].isinf()]
             if len(lost):
                 broken.improve(lost, walk(lost))
@@ -223,7 +226,7 @@ def _both(net: PolyReLUNet, shallow: Shallow, X: Tensor, y: Tensor, tol: float, 
         gained = smaller.lower > 1.01 * lower[far]
         lower[far], nodes[far] = torch.maximum(lower[far], smaller.lower), nodes[far] + smaller.nodes
         far = far[gained]
-    return Sides(torch.minimum(lower, broken.radius), broken.radius, broken.perturbation, nodes)
+    return Sides(lower, broken.radius, broken.perturbation, nodes)
 
 
 def _descend(net: PolyReLUNet, shallow: Shallow, X: Tensor, y: Tensor, rows: Rows, z: Tensor) -> Broken:

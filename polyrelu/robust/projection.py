@@ -98,7 +98,7 @@ def project(net: Shallow, s: Tensor, part: Sides, zeta: Tensor, steps: int = 12)
 
 def follow(net: Shallow, s: Tensor, part: Sides, zeta: Tensor, z: Tensor | None = None) -> Nearest:
     """Convex-concave steps from the tangents ``zeta`` (at ``z``), then along the ray to where the sign turns."""
-    z = _walk(net, s, part, zeta, 6 if net.p == 1 else STEPS, fixed=False, z=z)
+    z = _walk(net, s, part, zeta, STEPS, fixed=False, z=z)
     return to_boundary(net, s, part, z)
 
 
