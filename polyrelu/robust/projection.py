@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from polyrelu.robust._threads import single_threaded
+from polyrelu.robust.certify.relaxation import Relaxation, solve
 from polyrelu.robust.shallow import Rows, Shallow
 
 STEPS = 40
@@ -99,16 +100,57 @@ def project(net: Shallow, s: Tensor, part: Sides, zeta: Tensor, steps: int = 12)
 def follow(net: Shallow, s: Tensor, part: Sides, zeta: Tensor, z: Tensor | None = None) -> Nearest:
     """Convex-concave steps from the tangents ``zeta`` (at ``z``), then along the ray to where the sign turns."""
     z = _walk(net, s, part, zeta, STEPS, fixed=False, z=z)
-    return to_boundary(net, s, part, z)
+    found = to_boundary(net, s, part, z)
+    if net.p < 2:
+        _settle_kinks(net, s, part, found)
+    return found
+
+
+def _settle_kinks(net: Shallow, s: Tensor, part: Sides, found: Nearest) -> None:
+    """p < 2: own terms that should end at 0 are stepped over to and fro; project there by Newton's method instead."""
+    again = _walk(net, s, part, torch.zeros_like(s), 1, fixed=False, z=found.z, tangent=True)
+    left = ((again - found.z).abs().amax(dim=1) > 1e-6 * s.abs().amax(dim=1)).nonzero()[:, 0]
+    if not len(left):
+        return
+    s, part, z = s[left], part[left], found.z[left].clone()
+    none, one = torch.zeros_like(part.own), torch.ones(len(left), 1, dtype=s.dtype)
+    for turn in range(6):
+        T = z @ net.C.T
+        other, slope = root(T, part.opposite, part.opposite_constant, net.p)
+        level = other - (slope * T).sum(1)
+        if turn == 3 and net.p == 1:  # once with every opposite term on: those at a kink are never seen otherwise
+            slope, level = part.opposite, part.opposite_constant
+        leaf = Relaxation(net.C, net.p, one, s, part.own, part.own_constant, none, slope, level, none)
+        steep = torch.linalg.vector_norm((root(T, part.own, part.own_constant, net.p)[1] - slope) @ net.C, dim=1)
+        lam = (torch.linalg.vector_norm(z - s, dim=1) / steep.clamp(min=1e-12)).clamp(1e-9, 1e9)
+        never = torch.full_like(lam, torch.inf)
+        smooth = solve(leaf, z, lam, never, steps=30)
+        z = solve(leaf.straightened(smooth.z), smooth.z, smooth.lam, never, steps=20).z
+        better = to_boundary(net, s, part, z)
+        wins = better.breaks & (~found.breaks[left] | (better.radius < found.radius[left]))
+        for mine, new in zip(found, better, strict=True):
+            mine[left[wins]] = new[wins]
 
 
 def _walk(
-    net: Shallow, s: Tensor, part: Sides, zeta: Tensor, steps: int, *, fixed: bool, z: Tensor | None = None
+    net: Shallow,
+    s: Tensor,
+    part: Sides,
+    zeta: Tensor,
+    steps: int,
+    *,
+    fixed: bool,
+    z: Tensor | None = None,
+    tangent: bool = False,
 ) -> Tensor:
     C, p = net.C, net.p
     z = s if z is None else z
     own, first = root(z @ C.T, part.own, part.own_constant, p)
     g_own, level = first @ C, torch.zeros_like(own)
+    if tangent:
+        other, first = root(z @ C.T, part.opposite, part.opposite_constant, p)
+        zeta = first @ C
+        level = other - (zeta * z).sum(1)
     for step in range(steps):
         way = g_own - zeta
         gap = own - (zeta * z).sum(1) - level + (way * (s - z)).sum(1)
@@ -123,10 +165,10 @@ def _walk(
         g_own = first @ C
         if not fixed:
             other, first = root(T, part.opposite, part.opposite_constant, p)
-            tangent = first @ C
+            new_zeta = first @ C
             seen = other > 0
-            zeta = torch.where(seen[:, None], tangent, zeta)
-            level = torch.where(seen, other - (tangent * z).sum(1), 0.0)
+            zeta = torch.where(seen[:, None], new_zeta, zeta)
+            level = torch.where(seen, other - (new_zeta * z).sum(1), 0.0)
         if bool(moved <= 1e-9 * z.abs().amax()):
             break
     return z

@@ -325,7 +325,7 @@ def test_a_damaged_part_is_computed_again(nets, calls, tmp_path, damage):
         ({"data": RECIPE.replace("alpha=0.1", "alpha=0.2")}, "another data"),  # the same labels, other rows
         ({"norm": "inf"}, "norm 2 there, inf now"),
         ({"tol": 0.02}, "tol 0.001 there, 0.02 now"),
-        ({"nodes": 7}, "budget-nodes 2000 there, 7 now"),
+        ({"nodes": 7}, "budget-nodes 300 there, 7 now"),
         ({"seconds": 2.0}, "budget-seconds None there, 2.0 now"),
         ({"seed": 5}, "seed 0 there, 5 now"),
         ({"net": "p3", "seed": 5}, "another net and seed 0 there, 5 now"),
