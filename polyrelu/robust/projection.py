@@ -21,6 +21,7 @@ from polyrelu.robust.certify.relaxation import Relaxation, solve
 from polyrelu.robust.shallow import Rows, Shallow
 
 STEPS = 40
+TURNS = 4
 
 
 @final
@@ -114,17 +115,17 @@ def _settle_kinks(net: Shallow, s: Tensor, part: Sides, found: Nearest) -> None:
         return
     s, part, z = s[left], part[left], found.z[left].clone()
     none, one = torch.zeros_like(part.own), torch.ones(len(left), 1, dtype=s.dtype)
-    for turn in range(6):
+    for turn in range(TURNS):
         T = z @ net.C.T
         other, slope = root(T, part.opposite, part.opposite_constant, net.p)
         level = other - (slope * T).sum(1)
-        if turn == 3 and net.p == 1:  # once with every opposite term on: those at a kink are never seen otherwise
+        if turn == TURNS // 2 and net.p == 1:  # once with every opposite term on: those at a kink are never seen otherwise
             slope, level = part.opposite, part.opposite_constant
         leaf = Relaxation(net.C, net.p, one, s, part.own, part.own_constant, none, slope, level, none)
         steep = torch.linalg.vector_norm((root(T, part.own, part.own_constant, net.p)[1] - slope) @ net.C, dim=1)
         lam = (torch.linalg.vector_norm(z - s, dim=1) / steep.clamp(min=1e-12)).clamp(1e-9, 1e9)
         never = torch.full_like(lam, torch.inf)
-        smooth = solve(leaf, z, lam, never, steps=30)
+        smooth = solve(leaf, z, lam, never)
         z = solve(leaf.straightened(smooth.z), smooth.z, smooth.lam, never, steps=20).z
         better = to_boundary(net, s, part, z)
         wins = better.breaks & (~found.breaks[left] | (better.radius < found.radius[left]))

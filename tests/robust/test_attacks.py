@@ -65,7 +65,7 @@ TABLE = [
     Row("boundary"),
     Row("carlini-wagner", norms=(2,)),
     # Exact for p >= 2 and 4 % long for p = 1: a test of its own.
-    Row("convex-concave", norms=(2,), powers=(2, 3, 4)),
+    Row("convex-concave", norms=(2,)),
     # One direction each: right for one kind of net, and for a linear one whose weights are that direction.
     Row("universal", norms=(2,), classes=(2,), powers=()),
     Row("centre", norms=(2,), classes=(2,), powers=(2, 3, 4), average=False),
@@ -157,13 +157,12 @@ def test_ideal_nets_within_one_percent(row, p):
 
 @pytest.mark.parametrize("p", [1, 2, 3, 4])
 def test_the_convex_concave_attack_is_exact_on_ideal_nets(p):
-    # p = 1: opposite terms at their kink are not always seen, which costs some points a few percent
+    # p = 1 is solved with slightly rounded kinks
     net, X, y = CentreClassifier(MIX.centres, MIX.labels, p), NOISY.rows(), NOISY.y
     found = ATTACKS["convex-concave"](net, X, y)
     honest(net, X, y, found)
     ratio = found.radius / centre_radius(X, y, MIX.centres, MIX.labels, p)
-    assert (ratio >= 1 - 1e-9).all() and ratio.median() <= 1.002
-    assert (ratio <= (1.08 if p == 1 else 1 + 1e-6)).all()
+    assert (ratio >= 1 - 1e-9).all() and (ratio <= (1.003 if p == 1 else 1 + 1e-6)).all()
 
 
 @pytest.mark.parametrize("row", [row for row in TABLE if row.average], ids=lambda row: row.name)
