@@ -21,9 +21,11 @@ from torch import Tensor
 
 from polyrelu.nets import PolyReLUNet
 from polyrelu.nets.power import relu_power
+from polyrelu.robust._threads import single_threaded
 from polyrelu.robust.margin import margin_of
 
 UNIT = 2.0**-53
+LEADERS = 256  # neurons compared with all others at a time
 
 
 @final
@@ -205,22 +207,32 @@ def _groups(U: Tensor, weight: Tensor, tol: float) -> Tensor:
     if not len(U):
         return group
     near = tol * (weight.mean() / weight).clamp(min=1)
-    distance = (2 - 2 * (U @ U.T)).clamp(min=0).sqrt()
-    count = 0
-    for j in weight.argsort(descending=True).tolist():
-        if group[j] < 0:
-            taken = (group < 0) & (distance[j] <= near)
-            taken[j] = True
-            group[taken] = count
-            count += 1
+    order, count = weight.argsort(descending=True), 0
+    while len(order):
+        block = order[:LEADERS]
+        close = (2 - 2 * (U[block] @ U.T)).clamp(min=0).sqrt() <= near
+        for j, mine in zip(block.tolist(), close, strict=True):
+            if group[j] < 0:
+                taken = (group < 0) & mine
+                taken[j] = True
+                group[taken] = count
+                count += 1
+        order = order[group[order] < 0]
     return group
 
 
+@single_threaded
 def _basis(G: Tensor, weight: Tensor, tol: float) -> Tensor:
     """Orthonormal rows spanning the groups up to a weighted mean distance ``tol``."""
     if not len(G):
         return G.new_zeros(0, G.shape[1])
-    basis: Tensor = torch.linalg.svd(weight.sqrt()[:, None] * G, full_matrices=False).Vh
+    rows = weight.sqrt()[:, None] * G
+    if len(G) < G.shape[1]:  # through the Gram matrix, several times faster; QR makes the rows orthonormal again
+        values, left = torch.linalg.eigh(rows @ rows.T)
+        strong = values.flip(0) > 1e-14 * values[-1].clamp(min=1e-290)
+        basis: Tensor = torch.linalg.qr((left.flip(1)[:, strong].T @ rows).T).Q.T
+    else:
+        basis = torch.linalg.svd(rows, full_matrices=False).Vh
     beyond = (G @ basis.T).square().flip(1).cumsum(1).flip(1).clamp(min=0).sqrt()
     missed = (weight[:, None] * beyond).sum(0) / weight.sum()
     return basis[: max(1, int((missed > tol).sum()))]
