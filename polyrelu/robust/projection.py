@@ -119,7 +119,7 @@ def _settle_kinks(net: Shallow, s: Tensor, part: Sides, found: Nearest) -> None:
         T = z @ net.C.T
         other, slope = root(T, part.opposite, part.opposite_constant, net.p)
         level = other - (slope * T).sum(1)
-        if turn == TURNS // 2 and net.p == 1:  # once with every opposite term on: those at a kink are never seen otherwise
+        if turn == TURNS // 2 and net.p == 1:  # once with all of them on: some are at a kink, unseen
             slope, level = part.opposite, part.opposite_constant
         leaf = Relaxation(net.C, net.p, one, s, part.own, part.own_constant, none, slope, level, none)
         steep = torch.linalg.vector_norm((root(T, part.own, part.own_constant, net.p)[1] - slope) @ net.C, dim=1)
