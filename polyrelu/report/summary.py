@@ -6,17 +6,12 @@ import math
 from dataclasses import asdict, dataclass
 from typing import final
 
-import torch
-from torch import Tensor
-
+from polyrelu.bias.alignment import POINTS_AT, alignment
 from polyrelu.data import Dataset
 from polyrelu.nets import PolyReLUNet
-from polyrelu.report.neurons import carrying
 from polyrelu.train import Trajectory
-from polyrelu.train.record import Probes
 
 RATE = 0.2  # learning rate of the published runs (Min & Vidal, ICML 2024): one of their steps is 0.2 of flow time
-POINTS_AT = 0.95  # cosine above which a neuron points at a centre or an average
 
 
 @final
@@ -131,24 +126,15 @@ def summarise(trajectory: Trajectory, data: Dataset) -> RunSummary:
 
 def _look_at(net: PolyReLUNet, data: Dataset) -> dict[str, float | int | None]:
     """Who carries the net, and what they point at."""
-    with torch.no_grad():
-        carriers = torch.as_tensor(carrying(net.log_contributions().cpu().numpy()))
-        found: dict[str, float | int | None] = {"width": net.width, "carrying": len(carriers)}
-        if not len(carriers):
-            return found
-        directions, probes = net.directions()[carriers], Probes.of(net, data)
-        found["cos_average"] = _mean_best(directions @ probes.averages.T)
-        if probes.centres is not None:
-            cosines = directions @ probes.centres.T
-            found["cos_centre"] = _mean_best(cosines)
-            found["centres"] = len(probes.centres)
-            found["covered"] = int((cosines > POINTS_AT).any(0).sum())
+    seen = alignment(net, data)
+    found: dict[str, float | int | None] = {"width": net.width, "carrying": len(seen.carriers)}
+    if not len(seen.carriers):
+        return found
+    found["cos_average"] = float(seen.averages[seen.carriers].amax(1).mean())
+    if seen.centres is not None and seen.covered is not None:
+        found["cos_centre"] = float(seen.centres[seen.carriers].amax(1).mean())
+        found["centres"], found["covered"] = len(seen.covered), int(seen.covered.sum())
     return found
-
-
-def _mean_best(cosines: Tensor) -> float:
-    """Mean over rows of the largest entry, never above 1 by rounding."""
-    return min(1.0, float(cosines.double().amax(1).mean()))
 
 
 def power_text(log10: float, whole: bool = False) -> str:

@@ -12,7 +12,10 @@ from matplotlib.axis import Axis
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 from numpy.typing import NDArray
 
+from polyrelu.bias.phases import aligned, fallen
 from polyrelu.train import History
+
+__all__ = ["LN10", "Timeline", "aligned", "decade_ticks", "fallen"]
 
 VISIBLE = 0.05  # share of a linear axis that everything before the loss falls must fill
 MANY = 12  # decades after the loss began to fall, beyond which they are counted in decades themselves
@@ -51,19 +54,6 @@ class Timeline:
         elif self.scale == "loglog":
             powers = [m * 10**k for k in range(12) for m in (1, 2, 3, 5) if low <= math.log10(m * 10**k) <= high]
             axes.xaxis.set_ticks([math.log10(k) for k in powers], labels=[f"$10^{{{k}}}$" for k in powers])
-
-
-def fallen(history: History) -> int | None:
-    """First moment at which the loss has lost a tenth of its initial value."""
-    below = np.flatnonzero(history.log_loss <= history.log_loss[0] + math.log(0.9))
-    return int(below[0]) if below.size else None
-
-
-def aligned(median: NDArray[np.float64], level: float = 0.9) -> int | None:
-    """First moment from which on the median alignment stays above ``level``."""
-    short = np.flatnonzero(~(median >= level))
-    first = int(short[-1]) + 1 if short.size else 0
-    return first if first < len(median) else None
 
 
 def decade_ticks(axis: Axis, low: float, high: float) -> None:

@@ -44,6 +44,7 @@ def combined(a: Slope, b: Slope, factor: float) -> Slope:
         log_loss=a.log_loss + factor * b.log_loss,
         log_rate=a.log_rate + factor * b.log_rate,
         accuracy=a.accuracy + factor * b.accuracy,
+        margin=a.margin + factor * b.margin,
     )
 
 
@@ -57,6 +58,7 @@ def scaled(a: Slope, factor: float) -> Slope:
         a.log_loss * factor,
         a.log_rate * factor,
         a.accuracy * factor,
+        a.margin * factor,
     )
 
 

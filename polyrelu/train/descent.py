@@ -13,7 +13,7 @@ from __future__ import annotations
 import copy
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
@@ -23,13 +23,13 @@ from polyrelu.data import BLOCK, Dataset
 from polyrelu.errors import require
 from polyrelu.nets import PolyReLUNet
 from polyrelu.train.field import count_correct
-from polyrelu.train.frame import Frame
 from polyrelu.train.landing import Status, Until
-from polyrelu.train.losses import check_loss, log_add, pull
-from polyrelu.train.record import Probes, median_alignment
+from polyrelu.train.losses import check_loss, log_add, pull, rivals
+from polyrelu.train.record import Probes, look, met
 from polyrelu.train.trajectory import History, Progress, Silent, Trajectory, thinned
 
 METHODS = ("gd", "sgd", "adam")
+MOMENT = ("step", "time", "passes", "log_loss", "accuracy", "margin")
 RISE, FALL, LOWEST = 2 ** (1 / 5), 2 ** (1 / 10), 1e-9
 
 
@@ -45,6 +45,7 @@ def descend(
     batch: int = 100,
     loss_based: bool = False,
     every: int = 1,
+    checkpoints: Sequence[float] = (),
     seed: int = 0,
     progress: Progress | None = None,
     after: Trajectory | None = None,
@@ -57,6 +58,7 @@ def descend(
     rate : learning rate; with ``loss_based`` the starting value of ``a`` above
     steps : at most this many parameter updates
     every : passes over the data between two checks of the loss on the whole training set
+    checkpoints : log10 losses at which, or just below which, to keep a copy (``Trajectory.checkpoints``)
     after : go on from an earlier run (its steps, time and history); ``net`` should be its network. Adam's moments and
         the value ``a`` of the loss-based rate start anew, and shuffling goes on with other numbers.
     """
@@ -73,6 +75,7 @@ def descend(
         loss=loss,
         batch=batch,
         loss_based=loss_based,
+        checkpoints=checkpoints,
         seed=seed,
         after=after,
     )
@@ -93,6 +96,7 @@ def descend(
         status = Status.INTERRUPTED
     run.restore()
     settings = {"method": method, "rate": rate, "loss": loss, "batch": batch, "loss_based": loss_based, "seed": seed}
+    settings["samples"] = len(data)
     return run.trajectory(status or Status.BUDGET, settings)
 
 
@@ -109,6 +113,7 @@ class Descent:
         loss: str,
         batch: int,
         loss_based: bool,
+        checkpoints: Sequence[float],
         seed: int,
         after: Trajectory | None,
     ) -> None:
@@ -117,8 +122,8 @@ class Descent:
         self.y = data.y.to(self.dtype) if data.binary else data.y
         self.batch = None if method == "gd" else min(batch, len(data))
         self.loss_based, self.rate, self.began = loss_based, rate, time.perf_counter()
-        trained = [p for p in net.parameters() if p.requires_grad]
-        self.optimiser = (torch.optim.Adam if method == "adam" else torch.optim.SGD)(trained, lr=rate)
+        self.trained = [p for p in net.parameters() if p.requires_grad]
+        self.optimiser = (torch.optim.Adam if method == "adam" else torch.optim.SGD)(self.trained, lr=rate)
         self.probes = Probes.of(net, data) if isinstance(net, PolyReLUNet) else None
         self.moments: list[dict[str, Any]] = [] if after is None else after.history.moments()
         self.step = 0 if after is None else int(after.history.clock[-1])
@@ -126,25 +131,28 @@ class Descent:
         self.passes = 0.0 if after is None else after.evaluations
         self.generator = torch.Generator().manual_seed(seed + self.step)
         self.measure()
+        self.checkpoints = {} if after is None else dict(after.checkpoints)
+        self.ahead = sorted((x for x in checkpoints if self.log_loss > x * math.log(10)), reverse=True)
         self.good = self.mark()
         if after is None:
             self.note()
 
     def measure(self) -> None:
-        """Log of the mean loss, and accuracy, on the whole training set."""
-        total, correct = -math.inf, 0
+        """Log of the mean loss, accuracy and smallest margin on the whole training set."""
+        total, correct, self.margin = -math.inf, 0, math.inf
         with torch.no_grad():
             for start, x in self.data.blocks(BLOCK):
                 y = self.y[start : start + len(x)]
                 f = logits(self.net, x.to(self.dtype))
                 total = log_add(total, float(pull(self.loss, f, y).log_loss.double().logsumexp(0)))
                 correct += count_correct(f, y)
+                self.margin = min(self.margin, float(rivals(f, y).min()))
         self.log_loss = total - math.log(len(self.data))
         self.accuracy = correct / len(self.data)
 
     def mark(self) -> dict[str, Any]:
         """All that belongs to this moment."""
-        parts = {name: getattr(self, name) for name in ("step", "time", "passes", "log_loss", "accuracy")}
+        parts = {name: getattr(self, name) for name in MOMENT}
         return {**parts, "weights": copy.deepcopy(self.net.state_dict())}
 
     def keep(self) -> bool:
@@ -153,12 +161,15 @@ class Descent:
             return False
         self.good = self.mark()
         self.note()
+        for level in [level for level in self.ahead if self.log_loss <= level * math.log(10)]:
+            self.checkpoints[level] = copy.deepcopy(self.net)
+            self.ahead.remove(level)
         return True
 
     def restore(self) -> None:
         """Back to the last moment recorded."""
         self.net.load_state_dict(self.good["weights"])
-        for name in ("step", "time", "passes", "log_loss", "accuracy"):
+        for name in MOMENT:
             setattr(self, name, self.good[name])
 
     def epoch(self, most: int) -> None:
@@ -193,7 +204,8 @@ class Descent:
             return
         self.net.load_state_dict(mark["weights"])
         self.optimiser.load_state_dict(optimiser)
-        self.time, self.log_loss, self.accuracy = mark["time"], mark["log_loss"], mark["accuracy"]
+        for name in ("time", "log_loss", "accuracy", "margin"):
+            setattr(self, name, mark[name])
         self.rate = max(self.rate / FALL, LOWEST)
 
     def update(self) -> None:
@@ -224,25 +236,17 @@ class Descent:
             "log_time": math.log(self.time) if self.time > 0 else -math.inf,
             "log_loss": self.log_loss,
             "accuracy": self.accuracy,
+            "log_rho": 0.5 * math.log(sum(float(p.detach().double().square().sum()) for p in self.trained) or 1e-300),
+            "min_margin": self.margin,
         }
         if self.probes is not None and isinstance(self.net, PolyReLUNet):
-            with torch.no_grad():
-                moment["log_contribution"] = self.net.log_contributions().cpu().numpy()
-                cosines = self.probes.cosines(self.net.directions(), Frame())
-            moment |= {name: values.cpu().numpy() for name, values in cosines.items()}
+            moment |= look(self.net, self.probes)
         self.moments = thinned([*self.moments, moment])
 
     def verdict(self, until: Until) -> Status | None:
         """The first stop condition that holds."""
-        if self.log_loss <= until.log_loss:
-            return Status.LOSS
-        if until.time is not None and self.time >= until.time * (1 - 1e-9):
-            return Status.TIME
-        if until.accurate and self.accuracy >= 1:
-            return Status.ACCURATE
-        if until.alignment is not None and median_alignment(self.moments[-1]) >= until.alignment:
-            return Status.ALIGNED
-        return None
+        log_time = math.log(self.time) if self.time > 0 else -math.inf
+        return met(until, self.log_loss, log_time, self.accuracy, self.moments[-1])
 
     def trajectory(self, status: Status, settings: dict[str, Any]) -> Trajectory:
         """What is left of the run."""
@@ -254,6 +258,7 @@ class Descent:
             seconds=time.perf_counter() - self.began + (0.0 if self.before is None else self.before.seconds),
             counts={"steps": float(self.step)},
             settings=settings,
+            checkpoints=self.checkpoints,
         )
 
 

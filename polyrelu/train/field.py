@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from polyrelu.data import BLOCK
-from polyrelu.train.losses import in_loss_time, log_add, pull
+from polyrelu.train.losses import in_loss_time, log_add, pull, rivals
 from polyrelu.train.polar import Slope, State, tangent
 
 
@@ -85,7 +85,7 @@ class Field:
         need_a = outputs > 1 or self.noise is not None
         V, A = torch.zeros_like(u), torch.zeros_like(state.q)
         b = torch.zeros_like(state.bias)
-        reference, loss, correct = -math.inf, -math.inf, 0
+        reference, loss, correct, margin = -math.inf, -math.inf, 0, math.inf
         buffer = torch.empty(min(BLOCK, len(self.y)), len(u), dtype=dtype, device=u.device)
         for start in range(0, len(self.y), BLOCK):
             stop = min(start + BLOCK, len(self.y))
@@ -95,6 +95,7 @@ class Field:
             shape = high @ share
             f = height * shape + state.bias
             correct += count_correct(f if self.biased else shape, y)
+            margin = min(margin, float(rivals(f, y).min()))
             log_loss, log_size, direction = pull(self.loss, f, y)
             log_weight = self.log_weight[start:stop].to(dtype)
             loss = log_add(loss, float((log_loss + log_weight).double().logsumexp(0)))
@@ -123,6 +124,7 @@ class Field:
             log_loss=loss,
             log_rate=log_rate,
             accuracy=correct / len(self.y),
+            margin=margin,
         )
 
 

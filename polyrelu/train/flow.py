@@ -1,53 +1,43 @@
-"""Gradient flow of a PolyReLUNet, error-controlled, indifferent to the initial scale.
+"""Gradient flow: the door to three ways of integrating it, each where it is best.
 
     theta' = -grad L(theta),   L = (1/n) sum_i l(f(x_i), y_i)
 
-integrated in polar coordinates (polar.py) by an adaptive Runge-Kutta pair (pair.py): on the full data when they are
-few, otherwise on a surrogate whose defect the full data correct (defect.py). Neurons that have met travel as one and
-inactive ones stay at home (groups.py).
+polar_flow.py (PolyReLUNet, any initial scale), module_flow.py (any other module) and, once the data are separated and
+few constraints decide, late.py (both; losses of 1e-1000 and beyond).
 """
 
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import torch
-from torch import Tensor
+from torch import nn
 
-from polyrelu.data import BLOCK, Dataset
+from polyrelu.data import Dataset
 from polyrelu.errors import require
 from polyrelu.nets import PolyReLUNet
-from polyrelu.train.defect import Attempt, OneLevel, TwoLevel, idle
-from polyrelu.train.field import Field
-from polyrelu.train.frame import Frame
-from polyrelu.train.groups import Roll
-from polyrelu.train.landing import Landing, Status, Until
-from polyrelu.train.losses import check_loss
-from polyrelu.train.pair import Point, StepUnderflowError
-from polyrelu.train.polar import State, distance, error_size
-from polyrelu.train.record import Probes, Recorder, median_alignment
-from polyrelu.train.surrogate import summarise
-from polyrelu.train.trajectory import History, Progress, Silent, Trajectory
+from polyrelu.train.descent import logits
+from polyrelu.train.landing import Status, Until
+from polyrelu.train.late import SEPARATED, finish, ready
+from polyrelu.train.losses import check_loss, in_loss_time
+from polyrelu.train.module_flow import module_flow
+from polyrelu.train.polar_flow import polar_flow
+from polyrelu.train.trajectory import Progress, Silent, Trajectory
 
-FIRST = 0.1  # radians by which the first step may turn the neurons
-LONGEST = 1e6  # clock that may pass in one step, in units of 1 / max |x|^p, the fastest a neuron can grow
-STILL = 20  # steps that must move something
-SHORT = 4  # useless steps of the surrogate before it is given up
-ALIGNED = 0.3  # merging is tried once this share of the neurons turns slowly
+LN10 = math.log(10)
 
 
 def flow(
-    net: PolyReLUNet,
+    net: nn.Module,
     data: Dataset,
     *,
     loss: str = "exp",
     until: float | Until = 1e-2,
     rtol: float = 1e-2,
     record: Sequence[float] = (),
+    checkpoints: Sequence[float] = (),
     surrogate: int = 128,
     merge: bool = True,
     drop: bool = True,
@@ -59,11 +49,13 @@ def flow(
 
     Parameters
     ----------
+    net : a PolyReLUNet, or any module that maps (n, D) to (n,) or (n, C) and has derivatives almost everywhere
     loss : "exp", "logistic", "cross_entropy" or "squared"
     rtol : error allowed per step, in radians of direction and in relative norm
     record : flow times at which to keep a copy of the network (``Trajectory.snapshots``)
+    checkpoints : log10 losses at which to keep a copy (``Trajectory.checkpoints``)
     surrogate : size of the set on which steps are taken between passes over the data; 0 takes every step on the
-        data themselves, and so do data less than eight times as many
+        data themselves, and so do data less than eight times as many (PolyReLUNet only, as the next two)
     merge : let neurons that met, within the bound ``rtol`` of groups.py, travel as one
     drop : leave neurons that no sample activates out of the products
     after : go on from an earlier run (its clock, time and history); ``net`` should be its network
@@ -72,211 +64,67 @@ def flow(
     """
     until = Until.of(until)
     check_loss(loss)
-    require(isinstance(net, PolyReLUNet), "net", type(net).__name__, "a PolyReLUNet (descend trains any module)")
+    _check(net, data, record, checkpoints, surrogate, max_evaluations, rtol)
+    told, log_n = progress or Silent(), math.log(len(data))
+    kept = {} if after is None else dict(after.checkpoints)
+    run, here, height = after, net, -SEPARATED  # height: -log of the summed loss at which to look for the late phase
+    while True:
+        late = in_loss_time(loss) and run is not None and until.log_loss < run.log_loss
+        if late and run is not None and ready(here, data, run.log_loss):
+            run = finish(
+                replace(run, checkpoints=kept), data, loss=loss, until=until, rtol=rtol, record=record,
+                checkpoints=checkpoints, max_evaluations=max_evaluations, progress=told,
+            )  # fmt: skip
+            kept = run.checkpoints
+            break
+        goals = [until.log_loss, *(level * LN10 for level in checkpoints if level not in kept)]
+        stop = max(*goals, -height - log_n if in_loss_time(loss) else -math.inf)
+        goal = until if stop == until.log_loss else replace(until, loss=None, log10_loss=stop / LN10)
+        if isinstance(here, PolyReLUNet):
+            run = polar_flow(
+                here, data, loss=loss, until=goal, rtol=rtol, record=record, surrogate=surrogate, merge=merge,
+                drop=drop, max_evaluations=max_evaluations, progress=told, after=run,
+            )  # fmt: skip
+        else:
+            run = module_flow(
+                here, data, loss=loss, until=goal, rtol=rtol, record=record,
+                max_evaluations=max_evaluations, progress=told, after=run,
+            )  # fmt: skip
+        here = run.net
+        kept |= {level: here for level in checkpoints if level not in kept and run.log_loss <= level * LN10}
+        if goal is until or run.status is not Status.LOSS:
+            break
+        height = max(height, -2 * (run.log_loss + log_n))
+    settings = {
+        "method": "flow", "loss": loss, "rtol": rtol, "samples": len(data),
+        "surrogate": surrogate, "merge": merge, "drop": drop,
+    }  # fmt: skip
+    return replace(run, settings=settings, checkpoints=kept)
+
+
+def _check(
+    net: nn.Module,
+    data: Dataset,
+    record: Sequence[float],
+    checkpoints: Sequence[float],
+    surrogate: int,
+    max_evaluations: float,
+    rtol: float,
+) -> None:
+    require(isinstance(net, nn.Module), "net", type(net).__name__, "a PolyReLUNet or another torch module")
     require(isinstance(data, Dataset), "data", type(data).__name__, "a Dataset")
-    require(data.dim == net.dim, "data", f"{data.dim} columns", f"{net.dim}, the dim of the network")
     outputs = 1 if data.binary else data.classes
-    require(net.outputs == outputs, "net.outputs", net.outputs, f"{outputs}, for the labels of {data.name}")
+    if isinstance(net, PolyReLUNet):
+        require(data.dim == net.dim, "data", f"{data.dim} columns", f"{net.dim}, the dim of the network")
+        found = net.outputs
+    else:
+        parameters = [p for p in net.parameters() if p.requires_grad]
+        require(bool(parameters), "net", type(net).__name__, "a module with parameters to train")
+        with torch.no_grad():
+            found = logits(net, data.rows(0, 1).to(parameters[0].dtype)).shape[1]
+    require(found == outputs, "net.outputs", found, f"{outputs}, for the labels of {data.name}")
     require(surrogate >= 0, "surrogate", surrogate, "a whole number >= 0")
     require(max_evaluations > 0, "max_evaluations", max_evaluations, "a number > 0")
     require(1e-8 <= rtol <= 0.1, "rtol", rtol, "a number between 1e-8 and 0.1")
     require(all(t > 0 and math.isfinite(t) for t in record), "record", list(record), "positive times")
-    rows, y = source(net, data)
-    full = Field(rows, y, loss=loss, p=net.p, biased=net.bias is not None)
-    few = surrogate == 0 or len(y) < 8 * surrogate
-    landing = Landing(until, record)
-    solver = OneLevel(full) if few else TwoLevel(full, summarise(rows, y, surrogate))
-    run = Run(net, solver, Recorder(Probes.of(net, data), record, after), after)
-    run.begin(drop)
-    longest = LONGEST / max(float(torch.linalg.vector_norm(rows(0, min(len(y), BLOCK)), dim=1).max()), 1e-30) ** net.p
-    span = FIRST / max(run.speed(), FIRST / longest)
-    status = run.settled(until, landing, max_evaluations)
-    try:
-        while status is None:
-            attempt = run.solver.step(run.point, run.known, span=min(span, longest), tol=rtol, landing=landing)
-            growth = 0.9 * (rtol / max(attempt.error, 1e-300)) ** (1 / 3) if attempt.error <= 1e9 else 0.1
-            if attempt.error <= rtol:
-                run.commit(attempt, rtol, merge=merge, drop=drop)
-                run.report(progress or Silent())
-                status = run.settled(until, landing, max_evaluations)
-                span = attempt.span * (min(8.0, growth) if isinstance(run.solver, TwoLevel) else 1.0)
-            else:
-                run.counts["rejected"] += 1
-                span = attempt.span * min(0.7, max(0.1, growth))
-            run.weigh(attempt)
-    except KeyboardInterrupt:
-        status = Status.INTERRUPTED
-    except StepUnderflowError:
-        status = Status.STEP_UNDERFLOW
-    settings = {"method": "flow", "loss": loss, "rtol": rtol, "surrogate": surrogate, "merge": merge, "drop": drop}
-    return run.trajectory(status, settings)
-
-
-class Run:
-    """A flow under way: the moving neurons, who travels with whom, what the data said last, and the record."""
-
-    def __init__(
-        self, net: PolyReLUNet, solver: OneLevel | TwoLevel, recorder: Recorder, after: Trajectory | None
-    ) -> None:
-        self.net, self.solver, self.recorder, self.before = net, solver, recorder, after
-        self.began = time.perf_counter()
-        bias = net.weight.new_zeros(net.outputs) if net.bias is None else net.bias
-        self.state = State.of(net.polar(), bias.detach().clone())
-        self.roll = Roll.of(self.state)
-        self.counts = {"steps": 0.0, "rejected": 0.0}
-        self.anchor: tuple[State, float] | None = None  # where it stood a while ago,
-        self.still = False  # and whether it stands there still
-        self.exact = True  # the slope at the point comes from the data, not from the surrogate
-        self.short = 0  # steps of the surrogate in a row that were no longer than the pair's own
-
-    def begin(self, drop: bool) -> None:
-        """The first pass over the data."""
-        clock, log_t = 0.0, -math.inf
-        if self.before is not None:
-            clock, log_t = float(self.before.history.clock[-1]), float(self.before.history.log_time[-1])
-        slope = self.solver.full(self.state)
-        self.point, self.known = Point(clock, log_t, self.state, slope), self.solver.known(self.state, slope)
-        if self.before is None:
-            self.recorder.note(self.point, Frame(), self.roll)
-        if drop:
-            self.drop(idle(slope))
-
-    def commit(self, attempt: Attempt, rtol: float, *, merge: bool, drop: bool) -> None:
-        """Take an accepted step, then see who need not travel any more, or not alone."""
-        self.recorder.keep(attempt, self.roll, self.point.tau)
-        self.point, self.known = attempt.point, attempt.known
-        self.exact = isinstance(self.solver, OneLevel)
-        self.counts["steps"] += 1
-        if drop:
-            self.drop(attempt.idle)
-        if merge:
-            self.merge(rtol)
-        if self.counts["steps"] % STILL == 0:
-            self.rest(rtol)
-
-    def rest(self, rtol: float) -> None:
-        """See whether state and loss stand still, within the tolerance, since STILL steps ago."""
-        state, loss = self.point.state, self.point.slope.log_loss
-        if self.anchor is not None and len(self.anchor[0].kappa) == len(state.kappa):
-            self.still = distance(state, self.anchor[0]) < rtol and abs(loss - self.anchor[1]) < rtol / 100
-        self.anchor = (state, loss)
-
-    def report(self, progress: Progress) -> None:
-        """Tell how far it is."""
-        progress.update(
-            time=math.exp(min(self.point.log_t, 700.0)),
-            log_loss=self.point.slope.log_loss,
-            evaluations=self.evaluations(),
-            neurons=len(self.point.state.kappa),
-        )
-
-    def weigh(self, attempt: Attempt) -> None:
-        """Step on the data themselves from here on, once the surrogate's steps are no longer than the pair's own."""
-        short = isinstance(self.solver, TwoLevel) and len(attempt.inner) <= 3
-        self.short = self.short + 1 if short else 0
-        if self.short == SHORT and isinstance(self.solver, TwoLevel):
-            self.counts["inside"] = self.solver.inside
-            self.confirm()
-            self.solver = OneLevel(self.solver.full)
-
-    def drop(self, idle_rows: Tensor) -> None:
-        """Leave at home those of the rows that nothing pulls which no sample activates: they never move again."""
-        if not idle_rows.any():
-            return
-        asleep = idle_rows.clone()
-        asleep[idle_rows] = self.solver.full.asleep(self.point.state.u[idle_rows])
-        if asleep.any() and not asleep.all():
-            state, roll = self.roll.without(self.point.state, asleep)
-            point = replace(self.point, state=state, slope=self.point.slope[~asleep])
-            self.roll, self.point, self.known = roll, point, self.known.map(lambda slope: slope[~asleep])
-
-    def merge(self, bound: float) -> None:
-        """Let neurons that have met travel as one, once enough of them turn slowly to be worth the look."""
-        slope, p = self.point.slope, self.net.p
-        slow = torch.linalg.vector_norm(slope.u, dim=1) <= 0.1 * p * slope.kappa
-        if slow.double().mean() < ALIGNED:
-            return
-        state, roll, groups = self.roll.merged(self.point.state, p, bound)
-        if len(state.kappa) <= 0.9 * len(slope.kappa):
-            point = replace(self.point, state=state, slope=groups.of(slope))
-            self.roll, self.point, self.known = roll, point, self.known.map(groups.of)
-
-    def confirm(self) -> bool:
-        """Replace an estimated slope by the data's word; False if it already is."""
-        if self.exact:
-            return False
-        state = self.point.state
-        slope = self.solver.full(state)
-        self.point, self.known, self.exact = replace(self.point, slope=slope), self.solver.known(state, slope), True
-        self.recorder.moments[-1] |= {"log_loss": slope.log_loss, "accuracy": slope.accuracy}
-        return True
-
-    def settled(self, until: Until, landing: Landing, max_evaluations: float) -> Status | None:
-        """A verdict that the data have confirmed."""
-        status = self.verdict(until, landing, max_evaluations)
-        return self.verdict(until, landing, max_evaluations) if status is not None and self.confirm() else status
-
-    def verdict(self, until: Until, landing: Landing, max_evaluations: float) -> Status | None:
-        """The first stop condition that holds."""
-        if self.point.slope.log_loss <= landing.log_loss:
-            return Status.LOSS
-        if landing.ends(self.point):
-            return Status.TIME
-        if until.accurate and self.point.slope.accuracy >= 1:
-            return Status.ACCURATE
-        if until.alignment is not None and self.alignment() >= until.alignment:
-            return Status.ALIGNED
-        if self.still:
-            return Status.STALLED
-        return Status.BUDGET if self.evaluations() >= max_evaluations else None
-
-    def alignment(self) -> float:
-        """Median alignment of the neurons still under way."""
-        return median_alignment(self.recorder.moments[-1], self.roll.row >= 0)
-
-    def evaluations(self) -> float:
-        """Passes over the data so far, in units of all neurons."""
-        earlier = 0.0 if self.before is None else self.before.evaluations
-        return earlier + self.solver.full.neuron_passes / len(self.state.kappa)
-
-    def speed(self) -> float:
-        """How fast the state moves per unit of its clock."""
-        slope = self.point.slope
-        return error_size(self.point.state.importance(), slope.u, slope.q, slope.kappa, slope.bias)
-
-    def network(self, state: State) -> PolyReLUNet:
-        """A network of all neurons at a state."""
-        net = PolyReLUNet.from_polar(state.polar(), like=self.net)
-        if net.bias is not None:
-            net.bias.data.copy_(state.bias)
-        return net
-
-    def trajectory(self, status: Status, settings: dict[str, Any]) -> Trajectory:
-        """What is left of the run."""
-        counts = dict(self.counts)
-        if isinstance(self.solver, TwoLevel):
-            counts["inside"] = self.solver.inside
-        counts["moving"] = float(len(self.point.state.kappa))
-        counts["at_home"] = float((self.roll.row < 0).sum())
-        return Trajectory(
-            net=self.network(self.roll.whole(self.point.state)),
-            status=status,
-            history=History.of([m for m in self.recorder.moments if m["clock"] <= self.point.tau]),
-            evaluations=self.evaluations(),
-            seconds=time.perf_counter() - self.began + (0.0 if self.before is None else self.before.seconds),
-            counts=counts,
-            settings=settings,
-            snapshots=({} if self.before is None else dict(self.before.snapshots))
-            | {t: self.network(state) for t, state in sorted(self.recorder.snapshots.items())},
-        )
-
-
-def source(net: PolyReLUNet, data: Dataset) -> tuple[Callable[[int, int], Tensor], Tensor]:
-    """Preprocessed rows by number, held in memory if the data are, and the labels."""
-    dtype = net.weight.dtype
-    y = data.y.to(dtype) if data.binary else data.y
-    with torch.no_grad():
-        if isinstance(data.X, Tensor):
-            X = net.preprocess(data.X.to(dtype))
-            return lambda start, stop: X[start:stop], y
-    return lambda start, stop: net.preprocess(data.rows(start, stop).to(dtype)).detach(), y
+    require(all(map(math.isfinite, checkpoints)), "checkpoints", list(checkpoints), "log10 losses such as -10")

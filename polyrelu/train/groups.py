@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from polyrelu.train.losses import log_add
 from polyrelu.train.polar import Balance, Slope, State, unit
 
 LEADERS = 256  # rows of the Gram matrix at a time
@@ -44,12 +45,21 @@ class Roll:
         u[away], q[away], kappa[away] = moving.u[row], moving.q[row], moving.kappa[row] + self.ahead[away]
         return replace(self.home, u=u, q=q, kappa=kappa, bias=moving.bias)
 
-    def log_contribution(self, moving: State) -> Tensor:
-        """``log(r_j s_j)`` of all neurons."""
+    def kappa(self, moving: State) -> Tensor:
+        """``log(r_j + s_j)`` of all neurons."""
         away = self.row >= 0
         kappa = self.home.kappa.clone()
         kappa[away] = moving.kappa[self.row[away]] + self.ahead[away]
-        return self.home.balance.log_contribution(kappa)
+        return kappa
+
+    def log_contribution(self, moving: State) -> Tensor:
+        """``log(r_j s_j)`` of all neurons."""
+        return self.home.balance.log_contribution(self.kappa(moving))
+
+    def log_rho(self, moving: State) -> float:
+        """``log |theta|``, the norm of all weights and biases."""
+        squares = self.home.balance.log_square(self.kappa(moving)).logsumexp(0)
+        return 0.5 * log_add(float(squares), float(moving.bias.double().square().sum().log()))
 
     def spread(self, values: Tensor, at_home: Tensor) -> Tensor:
         """Values per row of the moving state handed out to all neurons; the rest is ``at_home``."""

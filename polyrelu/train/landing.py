@@ -6,12 +6,24 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
+from typing import Protocol
 
 from polyrelu.errors import require
-from polyrelu.train.pair import Point
 
 SLACK = 0.01  # a run to loss L aims between 0.99 L and L (a last two-level step may be off by 2 rtol of log L)
 GAIN = 2.0
+
+
+class Moment(Protocol):
+    """A point of a run, as landing sees it."""
+
+    @property
+    def log_t(self) -> float:
+        """Natural log of flow time."""
+
+    @property
+    def log_loss(self) -> float:
+        """Natural log of the mean loss."""
 
 
 class Status(Enum):
@@ -72,41 +84,43 @@ class Until:
         return until if isinstance(until, Until) else cls(loss=float(until))
 
 
-def gain(point: Point) -> float:
+def gain(point: Moment) -> float:
     """Log loss that one step from here may win: half of what was won so far, and at least GAIN."""
-    return max(GAIN, -0.5 * point.slope.log_loss)
+    return max(GAIN, -0.5 * point.log_loss)
 
 
 class Landing:
-    """Shortens steps so that they end on the target loss or time, and on the times to record."""
+    """Shortens steps so that they end on the target loss or time, and on the times and losses (log10) to record."""
 
-    def __init__(self, until: Until, times: Sequence[float] = ()) -> None:
+    def __init__(self, until: Until, times: Sequence[float] = (), losses: Sequence[float] = ()) -> None:
         self.log_loss = until.log_loss
+        self.log_losses = [until.log_loss, *(level * math.log(10) for level in losses)]
         self.log_time = math.inf if until.time is None else math.log(until.time)
         self.times = sorted(math.log(t) for t in times)
 
-    def cut(self, old: Point, new: Point) -> float:
+    def cut(self, old: Moment, new: Moment) -> float:
         """Fraction of the step to keep so as not to pass a target, nor to win more log loss at once than is known."""
         fraction = self._to_time(old, new, self.log_time)
-        won = old.slope.log_loss - new.slope.log_loss
+        won = old.log_loss - new.log_loss
         if won > 1.1 * gain(old):
             fraction = min(fraction, gain(old) / won)
-        if new.slope.log_loss < self.log_loss - SLACK and won > 0:
-            fraction = min(fraction, (old.slope.log_loss - self.log_loss + SLACK / 2) / won)
+        goal = max((level for level in self.log_losses if level < old.log_loss), default=-math.inf)
+        if new.log_loss < goal - SLACK and won > 0:
+            fraction = min(fraction, (old.log_loss - goal + SLACK / 2) / won)
         return max(fraction, 0.01)
 
-    def snap(self, old: Point, new: Point) -> float:
+    def snap(self, old: Moment, new: Moment) -> float:
         """Fraction of the step to keep so as to end on the next time to record."""
         ahead = [t for t in self.times if t > old.log_t + 1e-6]
         return max(self._to_time(old, new, ahead[0]), 0.01) if ahead else 1.0
 
-    def _to_time(self, old: Point, new: Point, log_time: float) -> float:
+    def _to_time(self, old: Moment, new: Moment, log_time: float) -> float:
         if new.log_t <= log_time + 1e-6:
             return 1.0
         if old.log_t == -math.inf:
             return math.exp(log_time - new.log_t)
         return math.expm1(log_time - old.log_t) / math.expm1(new.log_t - old.log_t)
 
-    def ends(self, point: Point) -> bool:
+    def ends(self, point: Moment) -> bool:
         """Whether the target loss or time is reached."""
-        return point.slope.log_loss <= self.log_loss or point.log_t >= self.log_time - 1e-6
+        return point.log_loss <= self.log_loss or point.log_t >= self.log_time - 1e-6

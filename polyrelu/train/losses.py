@@ -69,6 +69,13 @@ def exponent(f: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
     return a, torch.where(own, torch.ones_like(f), -(others - a[:, None]).exp())
 
 
+def rivals(f: Tensor, y: Tensor) -> Tensor:
+    """Margins of every sample: y f, (n, 1), or f_y - f_c for every class c, (n, C), infinite for c = y."""
+    if f.shape[1] == 1:
+        return y[:, None] * f
+    return (f.gather(1, y[:, None]) - f).scatter(1, y[:, None], torch.inf)
+
+
 def pull(name: str, f: Tensor, y: Tensor) -> Pull:
     """Loss and pull of every sample; ``f`` is (n, C), ``y`` is +-1 for C = 1 and 0..C-1 otherwise."""
     if name == "squared":

@@ -41,6 +41,11 @@ class Point:
     state: State
     slope: Slope
 
+    @property
+    def log_loss(self) -> float:
+        """Natural log of the mean loss."""
+        return self.slope.log_loss
+
 
 Forced = Callable[[State, float], Slope]  # slope at a state and a clock reading
 Cut = Callable[[Point, Point], float]  # fraction of a step to keep, to land on something

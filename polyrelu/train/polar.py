@@ -61,6 +61,11 @@ class Balance:
         minus, plus = self.halves(kappa)
         return 2 * kappa + (minus * plus.abs()).log() - math.log(4)
 
+    def log_square(self, kappa: Tensor) -> Tensor:
+        """``log(r^2 + s^2)``."""
+        minus, plus = self.halves(kappa)
+        return 2 * kappa + (minus.square() + plus.square()).log() - math.log(4)
+
     def offset(self, kappa: Tensor) -> Tensor:
         """``|delta|`` at a later ``kappa``: how far from balanced."""
         return self.delta.abs() * torch.exp(-2 * (kappa - self.kappa))
@@ -80,6 +85,7 @@ class Slope:
     log_loss: float
     log_rate: float  # log d tau / dt: log L in loss time, 0 in ordinary time
     accuracy: float
+    margin: float  # the smallest
 
     def __getitem__(self, index: Tensor) -> Slope:
         return replace(self, u=self.u[index], q=self.q[index], kappa=self.kappa[index])

@@ -15,6 +15,7 @@ from polyrelu.nets import PolyReLUNet
 from polyrelu.train.defect import Attempt, lifted
 from polyrelu.train.frame import Frame
 from polyrelu.train.groups import Roll
+from polyrelu.train.landing import Status, Until
 from polyrelu.train.pair import Point
 from polyrelu.train.polar import State
 from polyrelu.train.trajectory import Trajectory, thinned
@@ -72,12 +73,34 @@ class Recorder:
             "log_time": point.log_t,
             "log_loss": point.slope.log_loss,
             "accuracy": min(1.0, max(0.0, point.slope.accuracy)),
+            "log_rho": roll.log_rho(point.state),
+            "min_margin": point.slope.margin,
             "log_contribution": roll.log_contribution(point.state).cpu().numpy(),
         }
         at_home = self.probes.cosines(roll.home.u[roll.row < 0], Frame())
         for name, values in self.probes.cosines(point.state.u, frame).items():
             moment[name] = roll.spread(values, at_home[name]).cpu().numpy()
         self.moments = thinned([*self.moments, moment])
+
+
+def look(net: PolyReLUNet, probes: Probes) -> dict[str, Any]:
+    """Contribution and cosines of every neuron of a network, as a moment records them."""
+    with torch.no_grad():
+        found = probes.cosines(net.directions(), Frame()) | {"log_contribution": net.log_contributions()}
+    return {name: values.cpu().numpy() for name, values in found.items()}
+
+
+def met(until: Until, log_loss: float, log_time: float, accuracy: float, moment: dict[str, Any]) -> Status | None:
+    """The first stop condition that holds at a moment of a descent or of the end of a flow."""
+    if log_loss <= until.log_loss:
+        return Status.LOSS
+    if until.time is not None and log_time >= math.log(until.time) - 1e-9:
+        return Status.TIME
+    if until.accurate and accuracy >= 1:
+        return Status.ACCURATE
+    if until.alignment is not None and median_alignment(moment) >= until.alignment:
+        return Status.ALIGNED
+    return None
 
 
 def median_alignment(moment: dict[str, Any], moving: Tensor | None = None) -> float:

@@ -40,9 +40,10 @@ class History:
     """One entry per recorded moment, T of them.
 
     ``clock``: loss time of a flow, steps of a descent; ``log_time``: natural log of flow time (rate x steps for a
-    descent); ``log_loss``: natural log of the mean loss; ``accuracy`` on the training set. Per neuron, (T, width),
-    where the network has such neurons: ``cos_centre`` and ``cos_average``, the largest cosine to a sub-class centre
-    and to a class average, and ``log_contribution`` = log |v_j| |w_j|.
+    descent); ``log_loss``: natural log of the mean loss; ``accuracy`` on the training set; ``log_rho``: natural log of
+    |theta|; ``min_margin``: the smallest margin of a sample. Per neuron, (T, width), where the network has such ones:
+    ``cos_centre`` and ``cos_average``, the largest cosine to a sub-class centre and to a class average, and
+    ``log_contribution`` = log |v_j| |w_j|. Between passes over the data loss, accuracy and margin are estimates.
     """
 
     clock: NDArray[np.float64]
@@ -52,6 +53,8 @@ class History:
     cos_centre: NDArray[np.float32]
     cos_average: NDArray[np.float32]
     log_contribution: NDArray[np.float32]
+    log_rho: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    min_margin: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
 
     @classmethod
     def of(cls, moments: list[dict[str, Any]]) -> History:
@@ -59,13 +62,14 @@ class History:
         columns: dict[str, Any] = {}
         for part in fields(cls):
             per_neuron = part.name.startswith(("cos", "log_con"))
-            rows = [moment.get(part.name, ()) for moment in moments]
+            rows = [moment.get(part.name, () if per_neuron else math.nan) for moment in moments]
             columns[part.name] = np.asarray(rows, dtype=np.float32 if per_neuron else np.float64)
         return cls(**columns)
 
     def moments(self) -> list[dict[str, Any]]:
         """The inverse of ``of``."""
-        return [{part.name: getattr(self, part.name)[i] for part in fields(self)} for i in range(len(self.clock))]
+        names = [part.name for part in fields(self) if len(getattr(self, part.name)) == len(self.clock)]
+        return [{name: getattr(self, name)[i] for name in names} for i in range(len(self.clock))]
 
     @property
     def time(self) -> NDArray[np.float64]:
@@ -79,7 +83,7 @@ class Trajectory:
     """A finished (or interrupted) run of ``flow`` or ``descend``.
 
     ``evaluations``: passes over the data, in units of all samples and all neurons; ``counts`` says where work went.
-    ``snapshots``: networks at the requested times.
+    ``snapshots``: networks at the requested times; ``checkpoints``: networks at the requested log10 losses.
     """
 
     net: nn.Module
@@ -90,6 +94,7 @@ class Trajectory:
     counts: dict[str, float]
     settings: dict[str, Any]
     snapshots: dict[float, nn.Module] = field(default_factory=dict)
+    checkpoints: dict[float, nn.Module] = field(default_factory=dict)
 
     @property
     def log_loss(self) -> float:

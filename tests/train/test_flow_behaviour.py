@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polyrelu import Dataset, InputError, OrthonormalMixture, PolyReLUNet, Status, Trajectory, Until, flow
-from polyrelu.nets import LogisticRegression
+from polyrelu.nets import CentreClassifier
 from polyrelu.train.losses import pull
 
 F64 = torch.float64
@@ -255,7 +255,8 @@ def test_bad_input_is_named(q10):
         (lambda: flow(net, q10, until=Until()), "until=nothing"),
         (lambda: flow(net, q10, rtol=0.0), "rtol=0.0: expected a number between"),
         (lambda: flow(net, q10, record=[-1.0]), "record=.*positive times"),
-        (lambda: flow(LogisticRegression(100), q10), "net=LogisticRegression: expected a PolyReLUNet"),
+        (lambda: flow(CentreClassifier(q10.centres, q10.y[:10], 3), q10), "net=CentreClassifier: expected a module"),
+        (lambda: flow(net, q10, checkpoints=[math.nan]), "checkpoints=.*log10 losses"),
         (lambda: flow(net, q10.rows()), "data=Tensor: expected a Dataset"),
         (lambda: flow(PolyReLUNet(100, 5, outputs=3), q10), "net.outputs=3: expected 1"),
         (lambda: flow(zero, q10), "neuron 4"),

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import final
 
-import torch
 from torch import Tensor
 
+from polyrelu.bias.universal import class_sums, steps_between
 from polyrelu.robust.attacks._settings import whole
-from polyrelu.robust.attacks.centres import Centres, check_centres, class_means, known_centres, ray_ends
+from polyrelu.robust.attacks.centres import check_centres, class_means, known_centres, ray_ends
 from polyrelu.robust.attacks.contract import MinimalAttack
 from polyrelu.robust.attacks.line import first_crossing
 from polyrelu.robust.attacks.starts import Anchor
@@ -39,18 +39,10 @@ class UniversalDirection(MinimalAttack):
     def anchors(self, task: Task) -> Iterator[Anchor]:
         """The ends of the rays, at a distance of ``task.reach``."""
         known = known_centres(task, self.centres, self.labels)
-        middles = class_means(task) if known is None else _sums(known)
-        own = (task.y[:, None] == middles.labels).to(task.X) @ middles.rows
-        for row, label in zip(middles.rows, middles.labels, strict=True):
-            step = torch.where((task.y == label)[:, None], 0.0, row - own)
+        rows, labels = class_means(task) if known is None else known
+        for label, step in steps_between(*class_sums(rows, labels), task.y):
             yield ray_ends(task, step), label.expand_as(task.y)
 
     def search(self, task: Task, Z: Tensor) -> None:
         """Along the rays."""
         first_crossing(task, Z, self.samples, halvings=20)
-
-
-def _sums(centres: Centres) -> Centres:
-    """The sum of the centres of every class."""
-    labels = torch.tensor(sorted(set(centres.labels.tolist()))).to(centres.labels)
-    return Centres((labels[:, None] == centres.labels).to(centres.rows) @ centres.rows, labels)

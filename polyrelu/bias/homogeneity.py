@@ -1,0 +1,210 @@
+"""Homogeneity of a net in its weights: which layers it has, their degrees, and the same net with |theta| = 1.
+
+    f(.., c w_i, ..) = c^(k_i) f     hence     f(c theta; x) = c^L f(theta; x),  L = sum_i k_i    (SOURCES 4.1)
+
+Homogeneity is a property of the architecture, so it is tried at random weights, where zero biases and small
+pre-activations cannot hide.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import final
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call
+
+from polyrelu.errors import InputError, require
+from polyrelu.nets import Net, Polar, PolyReLUNet
+from polyrelu.nets.polar import unit_rows
+from polyrelu.train.gradients import neurons
+
+ROWS = 8  # inputs on which homogeneity is tried
+FACTORS = (2.0, 3.0)
+
+
+@final
+@dataclass(frozen=True)
+class Layer:
+    """Parameters that are scaled together (a weight and its bias), and the degree k of f in them."""
+
+    name: str
+    parameters: tuple[str, ...]
+    degree: float
+
+
+Groups = Sequence[Layer] | Sequence[Sequence[str]]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Unit:
+    """A net with its weights divided by |theta|: float64, in evaluation mode, and what was divided out.
+
+    ``log_norms``: log |w_i| of the original layers; ``log_rho`` = log |theta|, theta all weights named in ``layers``;
+    ``polar``: the neurons of ``net`` if it is a PolyReLUNet.
+    """
+
+    net: nn.Module
+    layers: tuple[Layer, ...]
+    log_norms: tuple[float, ...]
+    log_rho: float
+    polar: Polar | None
+
+    @property
+    def degree(self) -> float:
+        """L = sum_i k_i."""
+        return math.fsum(layer.degree for layer in self.layers)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The parameters that make up theta."""
+        return tuple(name for layer in self.layers for name in layer.parameters)
+
+
+def layers(net: nn.Module, X: Tensor | None = None, groups: Groups | None = None) -> tuple[Layer, ...]:
+    """Layers of a homogeneous net with their degrees; an InputError names the layer of one that is not.
+
+    A weight and its bias ("weight" and "bias", "weights.1" and "biases.1") are one layer unless ``groups`` says which
+    parameters belong together; parameters in no group, or frozen, count as constants. A net that is homogeneous only
+    in all weights at once (skip connections) is one layer. Costs three forward passes of 8 rows a layer.
+
+    ``X`` (n, D): rows to try it on; needed unless the net has a ``dim`` or begins with nn.Linear.
+    """
+    if groups is not None and all(isinstance(group, Layer) for group in groups):
+        return tuple(group for group in groups if isinstance(group, Layer))
+    named = _groups(net) if groups is None else _checked(net, groups)
+    require(bool(named), "net", type(net).__name__, "trained parameters (an ideal classifier has none)")
+    sample = _drawn(net, [name for group in named for name in group])
+    X = (_inputs(net) if X is None else X[:ROWS]).double()
+    try:
+        degrees = [_degree(sample, group, X) for group in named]
+    except RuntimeError as error:
+        why = str(error).splitlines()[0]
+        raise InputError(f"X of shape {tuple(X.shape)}: expected what the net takes, but it says: {why}.") from error
+    if None in degrees:
+        whole = tuple(name for group in named for name in group)
+        degree = _degree(sample, whole, X)
+        if degree is None:
+            culprit = _culprit(sample, named, degrees, X)
+            raise InputError(
+                f"net={type(net).__name__}: expected a homogeneous net, f(c theta) = c^L f(theta), but {culprit}; "
+                "train without it, or name the groups of weights that count by layers=."
+            )
+        return (Layer("all weights", whole, degree),)
+    return tuple(
+        Layer(f"layer {i} ({', '.join(group)})", group, degree)
+        for i, (group, degree) in enumerate(zip(named, degrees, strict=True), 1)
+        if degree is not None
+    )
+
+
+def unit(net: nn.Module, X: Tensor, groups: Groups | None = None) -> Unit:
+    """theta / |theta|, from log-norms: weights of 1e-300 (PolyReLUNet) are numbers. O(parameters)."""
+    found = layers(net, X, groups)
+    twin = copy.deepcopy(net).double().eval()
+    polar = neurons(twin)
+    logs = _log_norms(twin, polar)
+    norms = [_log_norm(torch.stack([logs[name] for name in layer.parameters])) for layer in found]
+    log_rho = float(_log_norm(torch.stack(norms)))
+    require(math.isfinite(log_rho), "|theta|", math.exp(log_rho), "finite weights that are not all 0")
+    trained = {name for layer in found for name in layer.parameters}
+    if polar is not None and isinstance(twin, PolyReLUNet):
+        log_r, log_s = polar.log_r - log_rho * ("weight" in trained), polar.log_s - log_rho * ("output" in trained)
+        polar = Polar(polar.u, polar.q, log_r, log_s)
+        twin = PolyReLUNet.from_polar(polar, like=twin).eval()
+    else:
+        with torch.no_grad():
+            for name, parameter in twin.named_parameters():
+                if name in trained:
+                    parameter.mul_(math.exp(-log_rho))
+    return Unit(twin.requires_grad_(False), found, tuple(float(norm) for norm in norms), log_rho, polar)
+
+
+def _log_norms(net: nn.Module, polar: Polar | None) -> dict[str, Tensor]:
+    """log of the Euclidean norm of every parameter."""
+    logs = {name: unit_rows(parameter.reshape(1, -1))[1][0] for name, parameter in net.named_parameters()}
+    if polar is not None:
+        logs |= {"weight": _log_norm(polar.log_r), "output": _log_norm(polar.log_s)}
+    return logs
+
+
+def _log_norm(logs: Tensor) -> Tensor:
+    return (2 * logs).logsumexp(0) / 2
+
+
+def _groups(net: nn.Module) -> list[tuple[str, ...]]:
+    """Trained parameters, each bias with its weight; that of a PolyReLUNet belongs to the output."""
+    owner = "output" if isinstance(net, PolyReLUNet) else "weight"
+    found: dict[str, list[str]] = {}
+    for name, parameter in net.named_parameters():
+        if parameter.requires_grad:
+            found.setdefault(name.replace("biases", "weights").replace("bias", owner), []).append(name)
+    return [tuple(names) for names in found.values()]
+
+
+def _checked(net: nn.Module, groups: Groups) -> list[tuple[str, ...]]:
+    known = [name for name, _ in net.named_parameters()]
+    wanted = [tuple(group) for group in groups if not isinstance(group, (Layer, str))]
+    flat = [name for group in wanted for name in group]
+    good = len(wanted) == len(groups) and all(wanted) and set(flat) <= set(known) and len(set(flat)) == len(flat)
+    require(good, "layers", [list(group) for group in wanted], f"groups of distinct parameters from {known}")
+    return wanted
+
+
+def _drawn(net: nn.Module, names: Sequence[str]) -> nn.Module:
+    """A float64 copy whose parameters ``names`` are N(0, 1/fan-in), biases N(0, 1)."""
+    twin = copy.deepcopy(net).double().eval()
+    source = torch.Generator().manual_seed(0)
+    if isinstance(twin, PolyReLUNet):
+        twin.log_scale.zero_()
+        twin.log_balance.zero_()
+    with torch.no_grad():
+        for name, parameter in twin.named_parameters():
+            if name in names:
+                fan_in = math.prod(parameter.shape[1:])
+                parameter.copy_(torch.randn(parameter.shape, generator=source, dtype=torch.float64) / fan_in**0.5)
+    return twin
+
+
+def _inputs(net: nn.Module) -> Tensor:
+    first = next((module for module in net.modules() if not isinstance(module, nn.Sequential)), None)
+    dim = net.dim if isinstance(net, Net) else first.in_features if isinstance(first, nn.Linear) else None
+    if dim is None:
+        raise InputError(f"X=None: expected rows to try a {type(net).__name__} on; give some of its data.")
+    return torch.randn(ROWS, dim, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+
+
+def _degree(net: nn.Module, names: tuple[str, ...], X: Tensor) -> float | None:
+    """k with f(c w) = c^k f(w) for every factor c and row of X; None if there is none."""
+    own = dict(net.named_parameters())
+    with torch.no_grad():
+        f, *scaled = (functional_call(net, {name: c * own[name] for name in names}, (X,)) for c in (1.0, *FACTORS))
+    size = float(f.abs().max())
+    require(0 < size < math.inf, "f(X)", f"{size:g} on all rows", "finite answers that are not all 0; give other rows")
+    k = round(math.log2(float(scaled[0].abs().max()) / size or 1e-300), 9)
+    fits = (float((g - c**k * f).abs().max()) <= 1e-9 * c**k * size for c, g in zip(FACTORS, scaled, strict=True))
+    return k if all(fits) else None
+
+
+def _culprit(net: nn.Module, named: list[tuple[str, ...]], degrees: list[float | None], X: Tensor) -> str:
+    """The first bias behind the first layer without which the net would be homogeneous, else the first bad layer."""
+    biases = [(i, name) for i, group in enumerate(named[1:], 2) for name in group if "bias" in name]
+    own = dict(net.named_parameters())
+    kept = {name: own[name].detach().clone() for _, name in biases}
+    with torch.no_grad():
+        for name in kept:
+            own[name].zero_()
+        live = [group for group in named if not set(group) <= kept.keys()]
+        if None not in [_degree(net, group, X) for group in live]:
+            for i, name in biases:
+                own[name].copy_(kept[name])
+                if None in [_degree(net, group, X) for group in live]:
+                    return f"the bias of layer {i} ({name}) breaks it"
+                own[name].zero_()
+    i = degrees.index(None)
+    return f"layer {i + 1} ({', '.join(named[i])}) breaks it: what follows is not homogeneous (tanh? normalisation?)"

@@ -1,0 +1,221 @@
+"""How far theta is from a KKT point of margin maximisation (Lyu & Li, ICLR 2020, Thm 4.4 and A.9; SOURCES 4.1).
+
+    min |theta|^2/2  s.t.  q_k(theta) >= 1      at  theta' = theta / q_min^(1/L):
+    stationarity  |theta' - sum_k lambda_k grad q_k(theta')| / |theta'|,  lambda >= 0
+    slackness     sum_k lambda_k (q_k(theta') - 1) * L / |theta'|^2
+
+One constraint per sample, q = y f, or per sample and rival class, q = f_y - f_c. At a KKT point L sum_k lambda_k =
+|theta'|^2, so both numbers are free of scale and 0 exactly there. Stationarity needs the multipliers, and two choices
+are tried: non-negative least squares over the constraints near the margin, which is the best possible there, and the
+multipliers of the training loss, proportional to exp(-q_k). All is computed at |theta| = 1 from log-norms.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+import torch
+from scipy.optimize import nnls
+from torch import Tensor, nn
+
+from polyrelu.bias import homogeneity
+from polyrelu.bias.homogeneity import Groups, Unit
+from polyrelu.bias.margins import logits
+from polyrelu.data import Dataset
+from polyrelu.errors import InputError, require
+from polyrelu.nets import PolyReLUNet
+from polyrelu.train import gradients
+from polyrelu.train.losses import rivals
+
+NEGLIGIBLE = 1e-12  # a multiplier this much below the largest is left out
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Certificate:
+    """Multipliers and what they prove.
+
+    ``stationarity``, ``slackness`` as above; ``largest_slack`` = max_k lambda_k (q_k - 1). Per constraint with
+    lambda > 0, largest lambda first: ``multipliers`` lambda_k, ``support`` the row of the data, ``rival`` the other
+    class (-1 for labels +1/-1), ``excess`` = q_k(theta') - 1.
+    """
+
+    stationarity: float
+    slackness: float
+    largest_slack: float
+    multipliers: Tensor
+    support: Tensor
+    rival: Tensor
+    excess: Tensor
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class KKT:
+    """The certificate ``best``, the one of ``least_squares`` and ``loss`` with the smaller stationarity residual.
+
+    ``candidates``: constraints with q_k <= (1 + active) q_min offered to least squares; ``left_out``: further ones
+    there were, beyond the capacity; ``kinks``: pairs of candidate and neuron with <x, w> = 0 (p = 1), where q has
+    many gradients and autograd's was used.
+    """
+
+    least_squares: Certificate
+    loss: Certificate
+    degree: float
+    candidates: int
+    left_out: int
+    kinks: int
+
+    @property
+    def best(self) -> Certificate:
+        """The certificate with the smaller stationarity residual."""
+        return min(self.least_squares, self.loss, key=lambda one: one.stationarity)
+
+    @property
+    def stationarity(self) -> float:
+        """Of the best certificate."""
+        return self.best.stationarity
+
+    @property
+    def slackness(self) -> float:
+        """Of the best certificate."""
+        return self.best.slackness
+
+    @property
+    def multipliers(self) -> Tensor:
+        """Of the best certificate."""
+        return self.best.multipliers
+
+    @property
+    def support(self) -> Tensor:
+        """Of the best certificate."""
+        return self.best.support
+
+
+def kkt(
+    net: nn.Module, data: Dataset, active: float = 0.1, layers: Groups | None = None, most: int | None = None
+) -> KKT:
+    """KKT residual of theta / q_min^(1/L) with its multipliers (module docstring).
+
+    A forward pass over the data and a gradient over the rows whose exp(-q) is above 1e-12 of the largest, O(n h D) for
+    two layers; then m candidates: those with q_k <= (1 + ``active``) q_min, the
+    nearest to the margin first, at most ``most`` (2000 for two-layer nets, for others as many as 8 blocks of 256 MB of
+    gradients). Their Gram matrix costs O(m^2 (D + h)), the active-set solver about O(m^3).
+    """
+    require(active >= 0, "active", active, "a number >= 0")
+    require(most is None or most >= 1, "most", most, "a whole number >= 1")
+    unit = homogeneity.unit(net, data.rows(0, min(len(data), homogeneity.ROWS)), layers)
+    q = torch.cat([rivals(f, y) for _, f, y in logits(unit.net, data)])
+    smallest = float(q.min())
+    if smallest <= 0:
+        sample = int(q.amin(dim=1).argmin())
+        raise InputError(f"data={data.name}: not separated yet, the margin of row {sample} is <= 0; train on.")
+    near = (q.flatten() <= (1 + active) * smallest).nonzero()[:, 0]
+    near = near[q.flatten()[near].argsort(stable=True)]
+    chosen = near[: gradients.capacity(unit) if most is None else most]
+    rows, rival = chosen // q.shape[1], chosen % q.shape[1]
+    X, E = _rows(data, rows), _signs(data.y[rows], rival, q.shape[1])
+    own = q[rows, rival]
+    fitted = torch.zeros_like(q)
+    fitted[rows, rival] = least_squares(gradients.gram(unit, X, E), unit.degree * own)
+    log_size = unit.degree * unit.log_rho
+    by_loss = (-(q - smallest) * math.exp(min(log_size, 700))).exp()
+    by_loss[(by_loss < NEGLIGIBLE) | q.isinf()] = 0
+    pull = _total(unit, data, by_loss)
+    along = unit.degree * float((by_loss * q.nan_to_num(posinf=0.0)).sum())  # <theta, sum_k weight_k grad q_k>
+    best = along / sum(float(part.square().sum()) for part in pull.values())  # of all lengths of the pull
+    return KKT(
+        least_squares=_certificate(unit, data, q, fitted, _total(unit, data, fitted)),
+        loss=_certificate(unit, data, q, best * by_loss, {name: best * part for name, part in pull.items()}),
+        degree=unit.degree,
+        candidates=len(chosen),
+        left_out=len(near) - len(chosen),
+        kinks=_kinks(unit, X),
+    )
+
+
+def least_squares(gram: Tensor, along: Tensor) -> Tensor:
+    """argmin_{mu >= 0} |theta - J^T mu| from ``gram`` = J J^T (m, m) and ``along`` = J theta (m,).
+
+    Rows are scaled to unit length; with J J^T = V S V^T the problem is |S^(1/2) V^T mu - S^(-1/2) V^T along|, which
+    Lawson and Hanson's active set solves exactly. About O(m^3): 2000 in seconds.
+    """
+    length = gram.diagonal().sqrt()
+    values, vectors = torch.linalg.eigh(gram / (length[:, None] * length))
+    kept = values > 1e-14 * len(values) * values[-1]
+    root = values[kept].sqrt()
+    A, b = root[:, None] * vectors[:, kept].T, vectors[:, kept].T @ (along / length) / root
+    mu, _ = nnls(A.numpy(), b.numpy(), maxiter=30 * len(gram))
+    return torch.from_numpy(np.asarray(mu)) / length
+
+
+def _certificate(unit: Unit, data: Dataset, q: Tensor, mu: Tensor, pull: dict[str, Tensor]) -> Certificate:
+    """What multipliers mu (n, C) at |theta| = 1 prove; ``pull`` = sum_k mu_k grad q_k, as a vector like theta."""
+    weights, smallest = gradients.theta(unit), float(q.min())
+    residual = math.sqrt(sum(float((weights[name] - pull[name]).square().sum()) for name in weights))
+    rows, rival = mu.nonzero(as_tuple=True)
+    order = mu[rows, rival].argsort(descending=True, stable=True)
+    rows, rival = rows[order], rival[order]
+    multipliers = mu[rows, rival] * smallest ** (1 - 2 / unit.degree)  # theta' = smallest^(-1/L) theta
+    excess = q[rows, rival] / smallest - 1
+    slack = multipliers * excess
+    return Certificate(
+        stationarity=residual,
+        slackness=unit.degree * float(slack.sum()) * smallest ** (2 / unit.degree),
+        largest_slack=float(slack.max()) if len(slack) else 0.0,
+        multipliers=multipliers,
+        support=rows,
+        rival=torch.full_like(rival, -1) if data.binary else rival,
+        excess=excess,
+    )
+
+
+def _total(unit: Unit, data: Dataset, mu: Tensor) -> dict[str, Tensor]:
+    """sum_k mu_k grad q_k by parameter, streamed over the rows that have a multiplier."""
+    total = {name: torch.zeros_like(value) for name, value in gradients.theta(unit).items()}
+    for start, X in data.blocks():
+        part = mu[start : start + len(X)]
+        used = part.any(dim=1)
+        if used.any():
+            E = _weighted(data.y[start : start + len(X)][used], part[used])
+            for name, value in gradients.total(unit, X[used].double(), E).items():
+                total[name] += value
+    return total
+
+
+def _weighted(y: Tensor, mu: Tensor) -> Tensor:
+    """e_i = sum_c mu_ic (e_y - e_c), or mu_i y_i for one logit; q = <e, f> is then linear in the multipliers."""
+    if mu.shape[1] == 1:
+        return y.double()[:, None] * mu
+    return (-mu).scatter_add(1, y[:, None], mu.sum(dim=1, keepdim=True))
+
+
+def _signs(y: Tensor, rival: Tensor, classes: int) -> Tensor:
+    one = torch.zeros(len(y), classes, dtype=torch.float64)
+    return _weighted(y, one.scatter(1, rival[:, None], 1.0))
+
+
+def _rows(data: Dataset, wanted: Tensor) -> Tensor:
+    """Rows by number, as float64; only these are held."""
+    order = wanted.argsort(stable=True)
+    parts = list(_sorted_rows(data, wanted[order]))
+    return torch.cat(parts)[order.argsort()]
+
+
+def _sorted_rows(data: Dataset, wanted: Tensor) -> Iterator[Tensor]:
+    for start, X in data.blocks():
+        here = wanted[(wanted >= start) & (wanted < start + len(X))] - start
+        if len(here):
+            yield X[here].double()
+
+
+def _kinks(unit: Unit, X: Tensor) -> int:
+    """Pairs of a row and a neuron with <x, w> = 0 (up to rounding) of a PolyReLUNet with p = 1; else 0."""
+    if not isinstance(unit.net, PolyReLUNet) or unit.polar is None or unit.net.p > 1:
+        return 0
+    X = unit.net.preprocess(X)
+    return int(((X @ unit.polar.u.T).abs() <= 1e-12 * X.norm(dim=1, keepdim=True)).sum())

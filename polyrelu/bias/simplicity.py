@@ -1,0 +1,178 @@
+r"""How far a net is from a linear map: simplicity bias in one number (claims E15, E16, E25; SOURCES 8).
+
+    residual = min_A |f - A x| / |f|,   |g|^2 = sum of |g(x_i)|^2 over the rows
+    evenness = |f(c + z) + f(c - z) - 2 f(c)| / |f(c + z) - f(c - z)|,   z = x - c
+
+c is the net's centre, 0 if it has none. An affine map has residual 0 (with ``offset``) and evenness 0 wherever rows
+lie. For a two-layer net with phi(t) = max(t, a t) (0 <= a <= 1: ReLU, leaky ReLU) and no hidden biases phi(t) - phi(-t)
+= (1 + a) t, so that the odd part is a linear map that can be written down, and the even part is all that is not linear:
+
+    f(c + z) - f(c) = (1 + a)/2 <sum_j v_j w_j, z>  +  (1 - a)/2 sum_j v_j |<w_j, z>|
+
+On mirrored rows the best linear map is exactly that odd part, and residual = evenness / sqrt(1 + evenness^2).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import final
+
+import torch
+from torch import Tensor, nn
+
+from polyrelu.data import Dataset
+from polyrelu.data._checks import seeded, whole
+from polyrelu.errors import InputError, require
+from polyrelu.nets import LeakyReLUNet, PolyReLUNet
+
+Blocks = Callable[[], Iterator[Tensor]]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Simplicity:
+    """The best linear map of a net on the rows of a data set, and what it misses.
+
+    Attributes
+    ----------
+    map : (C, D) float64, C = 1 for one logit; offset : (C,), zero if none was asked for
+    residual : |f - A x - b| / |f| on the rows; NaN where the rows cannot tell (no more of them than free directions)
+    agreement : share of rows on which f and the map give the same class (sign, or largest logit)
+    evenness : |even part| / |odd part| about the net's centre, on the rows; inf for an even net
+    probe_residual : the residual of the best linear map on Gaussian probes; None if there were none
+    """
+
+    map: Tensor
+    offset: Tensor
+    residual: float
+    agreement: float
+    evenness: float
+    probe_residual: float | None
+
+
+def simplicity(net: nn.Module, data: Dataset, *, offset: bool = False, probes: int = 0, seed: int = 0) -> Simplicity:
+    """Distance of ``net`` to its best linear map (formulas above), least squares over the rows of ``data``.
+
+    Logits of several classes are first made to add up to zero: what they share decides nothing. Two forward passes and
+    O(n D^2 + D^3) time, O(D^2 + n C) memory; normal equations in float64, corrected once.
+
+    Parameters
+    ----------
+    offset : whether the map may have a constant, A x + b
+    probes : number of points drawn from N(m, S), m and S the mean and covariance of the rows, on which a second map is
+        fitted: needed when there are hardly more rows than columns, for then every function looks linear on them
+    """
+    whole("probes", probes, 0)
+    seeded("seed", seed)
+    f = _Centred(net)
+
+    def rows() -> Iterator[Tensor]:
+        return (block.double() for _, block in data.blocks())
+
+    fit = _Fit.of(f, rows, offset)
+    centre = f.centre(data.dim)
+    even = odd = 0.0
+    at_centre = f(centre[None])
+    for X, ahead in zip(rows(), fit.values, strict=True):
+        back = f(2 * centre - X)
+        even += float((ahead + back - 2 * at_centre).square().sum())
+        odd += float((ahead - back).square().sum())
+    return Simplicity(
+        map=fit.solution[: data.dim].T,
+        offset=fit.solution[data.dim] if offset else torch.zeros_like(fit.solution[0]),
+        residual=fit.residual,
+        agreement=fit.agreement,
+        evenness=math.sqrt(even / odd) if odd > 0 else math.inf if even > 0 else 0.0,
+        probe_residual=_on_probes(f, data, offset, probes, seed) if probes else None,
+    )
+
+
+def odd_map(net: nn.Module) -> Tensor:
+    """(1 + a)/2 V W, (C, D) float64: the odd part of a two-layer (leaky) ReLU net, exactly (see the module); O(C h D).
+
+    For a LeakyReLUNet, or a PolyReLUNet with p = 1.
+    """
+    if isinstance(net, LeakyReLUNet):
+        return (1 + net.slope) / 2 * net.output.detach().double() @ net.weight.detach().double()
+    if isinstance(net, PolyReLUNet) and net.p == 1:
+        output = net.output.detach().double() * (2 * net.log_scale).exp()
+        return output @ net.weight.detach().double() / 2
+    raise InputError(f"net={type(net).__name__}: expected a LeakyReLUNet, or a PolyReLUNet with p = 1.")
+
+
+class _Centred:
+    """f as (n, C) in float64, C = 1 for one logit; several logits add up to zero."""
+
+    def __init__(self, net: nn.Module) -> None:
+        self.net = net
+        tensors = net.state_dict().values()
+        self.dtype = next((t.dtype for t in tensors if t.is_floating_point()), torch.float64)
+
+    def __call__(self, X: Tensor) -> Tensor:
+        with torch.no_grad():
+            logits: Tensor = self.net(X.to(self.dtype)).double()
+        return logits[:, None] if logits.ndim == 1 else logits - logits.mean(dim=1, keepdim=True)
+
+    def centre(self, dim: int) -> Tensor:
+        centre = getattr(self.net, "centre", None)
+        return torch.zeros(dim, dtype=torch.float64) if centre is None else centre.double()
+
+
+@dataclass(frozen=True, eq=False)
+class _Fit:
+    """argmin_B sum_i |f(x_i) - B x_i|^2, B = ``solution``^T, x_i with a 1 appended where there is an offset."""
+
+    solution: Tensor
+    values: list[Tensor]
+    residual: float
+    agreement: float
+
+    @staticmethod
+    def of(f: _Centred, blocks: Blocks, offset: bool) -> _Fit:
+        values = [f(X) for X in blocks()]
+        gram = sum(X.T @ X for X in _extended(blocks, offset))
+        assert isinstance(gram, Tensor)
+        eigenvalues, vectors = torch.linalg.eigh(gram)
+        kept = eigenvalues > eigenvalues[-1] * len(gram) * 2.0**-52
+        V = vectors[:, kept] / eigenvalues[kept].sqrt()
+        B = gram.new_zeros(len(gram), values[0].shape[1])
+        for _ in range(2):  # the second time corrects the first
+            slope = torch.zeros_like(B)
+            for X, target in zip(_extended(blocks, offset), values, strict=True):
+                slope += X.T @ (target - X @ B)
+            B = B + V @ (V.T @ slope)
+        fitted = torch.cat([X @ B for X in _extended(blocks, offset)])
+        target = torch.cat(values)
+        require(bool(target.any()), "net", "0 on every row", "a net that is not zero on the data")
+        residual = float((target - fitted).norm() / target.norm()) if len(target) > int(kept.sum()) else math.nan
+        return _Fit(B, values, residual, float((_class(target) == _class(fitted)).double().mean()))
+
+
+def _class(logits: Tensor) -> Tensor:
+    return logits[:, 0] > 0 if logits.shape[1] == 1 else logits.argmax(dim=1)
+
+
+def _extended(blocks: Blocks, offset: bool) -> Iterator[Tensor]:
+    return (torch.cat([X, X.new_ones(len(X), 1)], dim=1) if offset else X for X in blocks())
+
+
+def _on_probes(f: _Centred, data: Dataset, offset: bool, probes: int, seed: int) -> float:
+    """The residual on N(m, S) probes, drawn block by block, the same each time."""
+    n, dim = len(data), data.dim
+    m = sum((X.double().sum(dim=0) for _, X in data.blocks()), torch.zeros(dim, dtype=torch.float64)) / n
+    S = torch.zeros(dim, dim, dtype=torch.float64)
+    for _, X in data.blocks():
+        Z = X.double() - m
+        S += Z.T @ Z / n
+    values, vectors = torch.linalg.eigh(S)
+    root = vectors * torch.where(values > values[-1] * dim * 2.0**-52, values, 0.0).sqrt()
+
+    def blocks() -> Iterator[Tensor]:
+        source = torch.Generator().manual_seed(seed)
+        for start in range(0, probes, 1024):
+            size = min(1024, probes - start)
+            yield m + torch.randn(size, dim, generator=source, dtype=torch.float64) @ root.T
+
+    return _Fit.of(f, blocks, offset).residual

@@ -1,0 +1,156 @@
+r"""One direction for all points, and how far along it a net should break.
+
+    d0 = S/|S|,  S = sum_k y_k mu_k;   F(x) = relu<x, S_+> - relu<x, S_->, S_+- the sums of the class's centres,
+
+breaks at x = mu_k, moved to x - y r d0, when <x, S_own> meets <x, S_other> or 0 (SOURCES 1.4, exact replacements):
+
+    r_k = min( y_k <mu_k, S>/|S|,  <mu_k, S_own>/<d0, y_k S_own> )
+
+for any norms and angles: with the Gram matrix G of the centres the first is y_k (G y)_k/sqrt(y'G y). Orthonormal
+centres give 1/sqrt(K). Of several classes, from a to b: S = S_a - S_b, and the nearest b counts (f_c = relu<x, S_c>).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import final
+
+import torch
+from torch import Tensor
+
+from polyrelu.errors import require
+from polyrelu.nets.polar import unit_rows
+
+Score = Callable[[Tensor], Tensor]
+BLOCK = 1024
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Universal:
+    """The universal direction of K centres and what it should do, float64.
+
+    classes (C,), sums (C, D) : labels ([+1, -1] if binary) and the sum of the centres of each
+    predicted (K,) : radius at which F breaks at each centre; 0 where F is already wrong
+    found (K,) : radius at which the net breaks there, inf where it does not; None without a net
+    """
+
+    classes: Tensor
+    sums: Tensor
+    predicted: Tensor
+    found: Tensor | None
+
+    @property
+    def direction(self) -> Tensor:
+        """d0 (D,), for two classes: x - y r d0 (y = +1 for the first class) is the attack."""
+        require(
+            len(self.classes) == 2, "classes", len(self.classes), "two; of several, each pair has its own direction"
+        )
+        return unit_rows(self.sums[:1] - self.sums[1:])[0][0]
+
+    @property
+    def radius(self) -> float:
+        """Where half of the points should break: the median of ``found``, else of ``predicted``."""
+        return float((self.predicted if self.found is None else self.found).median())
+
+
+def class_sums(centres: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+    """Labels of the classes (C,), [+1, -1] if binary, and the sum of the centres of each (C, D); O(K D)."""
+    require(centres.ndim == 2 and len(centres) > 1, "centres.shape", tuple(centres.shape), "(K, D), K >= 2")
+    require(labels.shape == centres.shape[:1], "labels.shape", tuple(labels.shape), f"({len(centres)},)")
+    names = sorted(set(labels.tolist()), reverse=labels.is_floating_point())
+    classes = torch.tensor(names).to(labels)
+    return classes, (classes[:, None] == labels).to(centres) @ centres
+
+
+def steps_between(classes: Tensor, sums: Tensor, y: Tensor) -> list[tuple[Tensor, Tensor]]:
+    """For every class b: (b, S_b - S_own) for points labelled ``y`` (n,), as (n, D); 0 for points of class b itself."""
+    own = (y[:, None] == classes).to(sums) @ sums
+    return [
+        (label, torch.where((y == label)[:, None], 0.0, row - own)) for label, row in zip(classes, sums, strict=True)
+    ]
+
+
+def universal(centres: Tensor, labels: Tensor, net: Score | None = None, *, samples: int = 256) -> Universal:
+    """d0, the radius at which F breaks along it and, given a net, the one at which the net does; at every centre.
+
+    Centres are in raw coordinates; a net that subtracts a centre c sees, as F then does, mu_k - c. The net is asked at
+    ``samples`` points of each ray (up to four times |mu_k - c|), and the first crossing is halved to rounding: two
+    crossings nearer than a sample may be missed. O(K^2 D), and O(samples K h D) for a net of h neurons.
+    """
+    shift = getattr(net, "centre", None)
+    seen = centres.double() if shift is None else centres.double() - shift
+    classes, sums = class_sums(seen, labels)
+    require(len(classes) > 1, "labels", classes.tolist(), "centres of at least two classes")
+    predicted = torch.full((len(seen),), torch.inf, dtype=torch.float64, device=seen.device)
+    found = None if net is None else predicted.clone()
+    own = (labels[:, None] == classes).double() @ sums
+    for label, step in steps_between(classes, sums, labels):
+        foreign = labels != label
+        size = torch.linalg.vector_norm(step, dim=1)
+        way = step / torch.where(size > 0, size, 1.0)[:, None]
+        meet = -(seen * way).sum(dim=1)
+        fall = -(own * way).sum(dim=1)
+        vanish = torch.where(fall > 0, (seen * own).sum(dim=1) / fall, torch.inf)
+        here = torch.where(foreign, torch.minimum(meet, vanish).clamp(min=0), torch.inf)
+        predicted = torch.minimum(predicted, here)
+        if net is not None and found is not None and bool(foreign.any()):
+            reach = 4 * torch.linalg.vector_norm(seen[foreign], dim=1)
+            found[foreign] = torch.minimum(
+                found[foreign], flip_radii(net, centres[foreign], labels[foreign], way[foreign], reach, samples)
+            )
+    return Universal(classes, sums, predicted, found)
+
+
+@torch.no_grad()
+def flip_radii(net: Score, X: Tensor, y: Tensor, way: Tensor, reach: Tensor, samples: int = 256) -> Tensor:
+    """First r in [0, reach] with margin(x + r way) <= 0, (n,) float64; inf where there is none; 0 for a wrong point.
+
+    Looks at ``samples`` equal steps, then halves the first step that crosses until it is rounding. O(samples n) calls.
+    """
+    dtype = getattr(net, "dtype", X.dtype)
+    reach = reach.double()
+
+    def broken(r: Tensor) -> Tensor:
+        Z = X.double()[:, None] + r[:, :, None] * way.double()[:, None]
+        Z = Z.reshape(-1, X.shape[1]).to(dtype)
+        flat = torch.cat([net(Z[start : start + BLOCK]) for start in range(0, len(Z), BLOCK)])
+        return (_margin(flat, y.repeat_interleave(r.shape[1])) <= 0).reshape(r.shape)
+
+    grid = torch.linspace(0, 1, samples + 1, dtype=torch.float64, device=X.device)
+    crossed = torch.cat([broken(reach[:, None] * grid[start : start + 64]) for start in range(0, len(grid), 64)], dim=1)
+    first = crossed.int().argmax(dim=1)
+    low, high = reach * grid[(first - 1).clamp(min=0)], reach * grid[first]
+    for _ in range(60):
+        middle = (low + high) / 2
+        at = broken(middle[:, None])[:, 0]
+        low, high = torch.where(at, low, middle), torch.where(at, middle, high)
+    return torch.where(crossed.any(dim=1), high, torch.inf)
+
+
+def gradient_to_margin(net: Score, X: Tensor, y: Tensor) -> Tensor:
+    """|grad_x q|/q at each row, q the margin (y f, or f_y - max_{c != y} f_c); inf where q <= 0. Float64; O(n h D).
+
+    At equal margin an averaged net has the larger gradient (SOURCES 3.2, CLAIMS C14): at a centre of K orthonormal ones
+    it is sqrt(K_own) for F and 1 for F^(1), with slope 0 at the kink of relu: exact centres lie on kinks, and rounding
+    or noise that switches the other class on makes it sqrt(K) for F. 1/ratio is the first-order guess of the radius.
+    """
+    require(X.ndim == 2 and len(X) == len(y), "X, y", f"shapes {tuple(X.shape)}, {tuple(y.shape)}", "(n, D) and (n,)")
+    parts = []
+    for start in range(0, len(X), BLOCK):
+        Z = X[start : start + BLOCK].detach().to(getattr(net, "dtype", X.dtype), copy=True).requires_grad_()
+        with torch.enable_grad():
+            margin = _margin(net(Z), y[start : start + BLOCK])
+            (slope,) = torch.autograd.grad(margin.sum(), Z)
+        ratio = torch.linalg.vector_norm(slope.double(), dim=1) / margin.detach().double()
+        parts.append(torch.where(margin.detach() > 0, ratio, torch.inf))
+    return torch.cat(parts)
+
+
+def _margin(logits: Tensor, y: Tensor) -> Tensor:
+    """y f for one logit, f_y - max_{c != y} f_c for several."""
+    if logits.ndim == 1:
+        return y.to(logits) * logits
+    index = y.long()[:, None]
+    return logits.gather(1, index)[:, 0] - logits.scatter(1, index, -torch.inf).amax(dim=1)

@@ -1,0 +1,411 @@
+"""The end of training: the flow in loss time, by steps that are implicit in the margins.
+
+    theta' = -grad log L = sum_k p_k grad q_k,   p = softmax(-q)      (exp loss; the others to relative 1e-3 or better)
+
+    theta+ = theta + dt sum_k p_k grad q_k(theta),   p = softmax(-(q + dt G p)),   G_kl = <grad q_k, grad q_l>
+
+Once the data are separated, margins q go to thousands while their weights p still switch when q changes by one: an
+explicit step chatters between the constraints near the margin. Here p is that of the end of the step (linearised),
+so steps are limited by how theta turns, and log10 L = -1000 is some dozen of them away. Only constraints near the
+margin enter, m of them; p is the minimum of the convex log sum exp(-(q + K t)) + t K t / 2, K = dt G, by Newton's
+method in m variables. One step and two of half its length give the error and, extrapolated, a result of second order; one
+that lowers the smoothed margin of a homogeneous net is no step of the flow (Lyu & Li 2020, Thm 4.1): taken again, shorter.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from polyrelu.data import BLOCK, Dataset
+from polyrelu.nets import Polar, PolyReLUNet
+from polyrelu.train import gradients
+from polyrelu.train.landing import Landing, Status, Until
+from polyrelu.train.losses import log_add, log_softplus, rivals
+from polyrelu.train.pair import log_mean_exp
+from polyrelu.train.record import Probes, look, met
+from polyrelu.train.trajectory import History, Progress, Trajectory, thinned
+
+SEPARATED = math.log(1e-3)  # summed loss from which on the margins decide
+NEAR = 12.0  # constraints this far above the smallest margin are offered to a step
+SEEN = 1e-5  # a constraint that turns out to have this weight should have been offered
+MOST = {True: 1500, False: 400}  # constraints of a step: gradients in closed form, or by autograd
+SMALLEST = math.log(1e-130)  # neurons below stay as they are: nothing a float64 net computes depends on them
+
+
+def ready(net: nn.Module, data: Dataset, log_loss: float) -> bool:
+    """Whether few enough constraints matter: one forward pass if the loss is low enough, else nothing."""
+    if log_loss + math.log(len(data)) > SEPARATED * (1 - 1e-3):
+        return False
+    q = margins(copy.deepcopy(net).double(), data)
+    return int((q <= q.min() + NEAR).sum()) <= MOST[gradients.closed_form(net)]
+
+
+def margins(net: nn.Module, data: Dataset) -> Tensor:
+    """q of every sample and rival, float64, (n, 1) or (n, C)."""
+    found = []
+    with torch.no_grad():
+        for start, X in data.blocks(BLOCK):
+            f = torch.cat([net(part) for part in torch.split(X.double(), gradients.chunk(net))])
+            y = data.y[start : start + len(X)]
+            found.append(rivals(f[:, None] if f.ndim == 1 else f, y.double() if data.binary else y))
+    return torch.cat(found)
+
+
+def end_weights(q: Tensor, K: Tensor, start: Tensor) -> Tensor:
+    """p = softmax(-(q + K p)) by Newton's method from ``start``; K (m, m) positive semi-definite."""
+    t, Kt = start, K @ start
+    value = _level(q, t, Kt)
+    for _ in range(100):
+        p = torch.softmax(-(q + Kt), dim=0)
+        away = p - t
+        on = ((p > 1e-12) | (t.abs() > 1e-12)).nonzero()[:, 0]
+        inner, weight = K[on][:, on], p[on]
+        A = weight[:, None] * (inner - weight @ inner)
+        A.diagonal().add_(1.0)
+        way = torch.zeros_like(t)
+        way[on] = torch.linalg.solve(A, away[on])
+        K_way, slope, length = K @ way, float((K @ away) @ way), 1.0
+        while True:
+            new = _level(q, t + length * way, Kt + length * K_way)
+            if new <= value - 1e-4 * length * slope + 1e-13 * abs(value) or length < 1e-9:
+                break
+            length /= 2
+        t, Kt, value = t + length * way, Kt + length * K_way, new
+        if abs(slope) <= 1e-13 * max(1.0, abs(value)) or float(way.abs().max()) * length <= 1e-11:
+            break
+    return torch.softmax(-(q + Kt), dim=0)
+
+
+def _level(q: Tensor, t: Tensor, Kt: Tensor) -> float:
+    return float((-(q + Kt)).logsumexp(0) + t @ Kt / 2)
+
+
+@dataclass(frozen=True, eq=False)
+class Stand:
+    """A moment of the late phase: the net in float64, its margins, clock and log flow time; it is a `Weights`."""
+
+    net: nn.Module
+    names: tuple[str, ...]
+    q: Tensor
+    loss: str
+    tau: float
+    log_t: float
+
+    @cached_property
+    def polar(self) -> Polar | None:
+        """The neurons of a PolyReLUNet."""
+        return gradients.neurons(self.net)
+
+    @cached_property
+    def log_sum(self) -> float:
+        """Log of the summed loss."""
+        a = (-self.q).logsumexp(1)
+        return float((a if self.loss == "exp" else log_softplus(a)).logsumexp(0))
+
+    @property
+    def log_loss(self) -> float:
+        """Natural log of the mean loss."""
+        return self.log_sum - math.log(len(self.q))
+
+    @cached_property
+    def log_rho(self) -> float:
+        """log |theta|."""
+        weights = gradients.theta(self).values()
+        return 0.5 * math.log(sum(float(weight.square().sum()) for weight in weights))
+
+    def log_smoothed(self, degree: float) -> float:
+        """Log of the smoothed margin l^-1(S) / rho^L; the inverse of the logistic loss is -log(e^S - 1)."""
+        z = math.exp(min(self.log_sum, 0.0))
+        inverse = -self.log_sum if self.loss == "exp" else -(self.log_sum + math.log(math.expm1(z) / z if z else 1.0))
+        return math.log(inverse) - degree * self.log_rho
+
+
+@dataclass(frozen=True)
+class Step:
+    """What a step from a stand of given length found: where it ends, its error, and who pulled at the end."""
+
+    end: Stand
+    error: float
+    weights: Tensor  # (n, C)
+
+
+class Late:
+    """Steps of the module docstring on one data set; ``work`` counts passes over it."""
+
+    def __init__(self, data: Dataset, degree: float | None) -> None:
+        self.data, self.degree, self.work = data, degree, 0.0
+
+    def step(self, stand: Stand, dt: float, start: Tensor) -> Step:
+        """Two half steps, extrapolated with one whole step, and how far apart they are relative to |theta|."""
+        near = self.tangent(stand, start)
+        whole = self.moved(stand, near, dt, self.weights(near, dt))
+        half, weights = self.half(stand, near, dt / 2)
+        end, weights = self.half(half, self.tangent(half, weights), dt / 2)
+        mine, other = dict(end.net.named_parameters()), dict(whole.net.named_parameters())
+        apart = {name: mine[name].detach() - other[name].detach() for name in stand.names}
+        with torch.no_grad():
+            for name, gap in apart.items():
+                mine[name].add_(gap)
+        end = Stand(end.net, stand.names, margins(end.net, self.data), stand.loss, stand.tau + dt, stand.log_t)
+        self.work += 1
+        passed = math.log(dt) + log_mean_exp(-stand.log_loss, -half.log_loss, -end.log_loss)
+        end = replace(end, log_t=log_add(stand.log_t, passed))
+        error = math.sqrt(sum(float(gap.square().sum()) for gap in apart.values()))
+        return Step(end, error / math.exp(end.log_rho), weights)
+
+    def half(self, stand: Stand, near: Tangent, dt: float) -> tuple[Stand, Tensor]:
+        """One step; constraints that were not offered but turn out to matter are, and it is taken again."""
+        for _ in range(6):
+            p = self.weights(near, dt)
+            new = self.moved(stand, near, dt, p)
+            q = margins(new.net, self.data)
+            self.work += 1
+            weights = torch.softmax(-q.flatten(), 0)
+            missed = weights > SEEN
+            missed[near.chosen] = False
+            if not missed.any():
+                break
+            extra = near.start.clone().flatten()
+            extra[missed] = SEEN
+            near = self.tangent(stand, extra.view_as(q), torch.cat([near.chosen, missed.nonzero()[:, 0]]))
+        full = torch.zeros_like(weights)
+        full[near.chosen] = p
+        return replace(new, q=q), full.view_as(q)
+
+    def tangent(self, stand: Stand, start: Tensor, chosen: Tensor | None = None) -> Tangent:
+        """Gradients of the constraints near the margin; ``start`` (n, C): weights to begin with."""
+        flat, most = stand.q.flatten(), MOST[gradients.closed_form(stand.net)]
+        if chosen is None:
+            chosen = ((flat <= flat.min() + NEAR) | (start.flatten() > SEEN)).nonzero()[:, 0]
+        if len(chosen) > most:
+            chosen = chosen[flat[chosen].argsort(stable=True)[:most]]
+        rows, rival = chosen // stand.q.shape[1], chosen % stand.q.shape[1]
+        X, E = taken(self.data, rows), signs(self.data, rows, rival, stand.q.shape[1])
+        self.work += len(chosen) / len(flat)
+        return Tangent(chosen, X, E, flat[chosen], gradients.gram(stand, X, E), start)
+
+    def weights(self, near: Tangent, dt: float) -> Tensor:
+        """The weights at the end of a step."""
+        start = near.start.flatten()[near.chosen]
+        start = start / start.sum() if float(start.sum()) > 0 else torch.softmax(-near.q, 0)
+        return end_weights(near.q, dt * near.G, start)
+
+    def moved(self, stand: Stand, near: Tangent, dt: float, p: Tensor) -> Stand:
+        """theta + dt sum_k p_k grad q_k."""
+        pull = gradients.total(stand, near.X, near.E * p[:, None])
+        net = copy.deepcopy(stand.net)
+        own = dict(net.named_parameters())
+        with torch.no_grad():
+            for name, change in pull.items():
+                own[name].add_(change, alpha=dt)
+        return Stand(net, stand.names, stand.q, stand.loss, stand.tau + dt, stand.log_t)
+
+    def falls(self, old: Stand, new: Stand) -> bool:
+        """Whether the smoothed margin of a homogeneous net fell, beyond rounding."""
+        if self.degree is None:
+            return False
+        return new.log_smoothed(self.degree) < old.log_smoothed(self.degree) - 1e-12
+
+
+@dataclass(frozen=True)
+class Tangent:
+    """Constraints near the margin, numbers ``chosen`` of the flat q: rows X, signs E, margins, Gram matrix."""
+
+    chosen: Tensor
+    X: Tensor
+    E: Tensor
+    q: Tensor
+    G: Tensor
+    start: Tensor
+
+
+def signs(data: Dataset, rows: Tensor, rival: Tensor, classes: int) -> Tensor:
+    """e_k with q_k = <e_k, f(x_k)>: y, or 1 at the own class and -1 at the rival."""
+    if classes == 1:
+        return data.y[rows].double()[:, None]
+    E = torch.zeros(len(rows), classes, dtype=torch.float64)
+    return E.scatter(1, rival[:, None], -1.0).scatter(1, data.y[rows][:, None], 1.0)
+
+
+def taken(data: Dataset, rows: Tensor) -> Tensor:
+    """Rows by number, float64; only these are held."""
+    if isinstance(data.X, Tensor):
+        return data.X[rows].double()
+    order = rows.argsort(stable=True)
+    parts = []
+    for start, X in data.blocks():
+        here = rows[order]
+        parts.append(X[here[(here >= start) & (here < start + len(X))] - start].double())
+    return torch.cat(parts)[order.argsort()]
+
+
+def finish(
+    before: Trajectory,
+    data: Dataset,
+    *,
+    loss: str,
+    until: Until,
+    rtol: float,
+    record: Sequence[float],
+    checkpoints: Sequence[float],
+    max_evaluations: float,
+    progress: Progress,
+) -> Trajectory:
+    """Go on from ``before``, whose net is `ready`, by steps that are implicit in the margins."""
+    run = Finish(before, data, loss, Landing(until, record, checkpoints), checkpoints)
+    status = run.verdict(until, max_evaluations)
+    try:
+        while status is None:
+            status = run.advance(rtol)
+            progress.update(
+                time=math.exp(min(run.stand.log_t, 700.0)),
+                log_loss=run.stand.log_loss,
+                evaluations=run.evaluations,
+                neurons=0,
+            )
+            status = status or run.verdict(until, max_evaluations)
+    except KeyboardInterrupt:
+        status = Status.INTERRUPTED
+    return run.trajectory(status)
+
+
+class Finish:
+    """The late phase of one run under way."""
+
+    def __init__(self, before: Trajectory, data: Dataset, loss: str, landing: Landing, levels: Sequence[float]) -> None:
+        self.before, self.data, self.landing, self.began = before, data, landing, time.perf_counter()
+        net, self.kept = whole_numbers(before.net)
+        names = tuple(name for name, value in net.named_parameters() if value.requires_grad)
+        history = before.history
+        self.stand = Stand(net, names, margins(net, data), loss, float(history.clock[-1]), float(history.log_time[-1]))
+        self.weights = torch.softmax(-self.stand.q.flatten(), 0).view_as(self.stand.q)
+        pull = self.pull()
+        theta = gradients.theta(self.stand)
+        along = sum(float((theta[name] * pull[name]).sum()) for name in names)
+        mean = float((self.weights * self.stand.q.nan_to_num(posinf=0.0)).sum())
+        self.degree = along / mean
+        whole = abs(self.degree - round(self.degree, 3)) < 1e-6
+        self.late = Late(data, self.degree if whole else None)
+        speed = math.sqrt(sum(float(part.square().sum()) for part in pull.values()))
+        self.dt = 0.02 * math.exp(self.stand.log_rho) / speed
+        self.probes = Probes.of(before.net, data) if isinstance(before.net, PolyReLUNet) else None
+        self.moments = history.moments()
+        self.counts = {name: before.counts.get(name, 0.0) for name in ("late_steps", "late_rejected")}
+        self.snapshots, self.checkpoints = dict(before.snapshots), dict(before.checkpoints)
+        self.levels = [level for level in levels if level not in self.checkpoints]
+
+    def pull(self) -> dict[str, Tensor]:
+        """theta' at the current stand."""
+        flat = self.weights.flatten()
+        some = (flat > 1e-14).nonzero()[:, 0]
+        rows, rival = some // self.weights.shape[1], some % self.weights.shape[1]
+        E = signs(self.data, rows, rival, self.weights.shape[1]) * flat[some][:, None]
+        return gradients.total(self.stand, taken(self.data, rows), E)
+
+    @property
+    def evaluations(self) -> float:
+        """Passes over the data so far."""
+        return self.before.evaluations + self.late.work
+
+    def advance(self, rtol: float) -> Status | None:
+        """One accepted step; a status if none can be found."""
+        dt, tiny = self.dt, 1e-12 * self.dt
+        while dt > tiny:
+            step = self.late.step(self.stand, dt, self.weights)
+            growth = 0.9 * (rtol / max(step.error, 1e-300)) ** 0.5
+            if step.error > rtol or self.late.falls(self.stand, step.end):
+                self.counts["late_rejected"] += 1
+                dt = self.dt = dt * min(0.5, max(0.1, growth))
+                continue
+            cut = min(self.landing.cut(self.stand, step.end), self.landing.snap(self.stand, step.end))
+            if cut < 1:  # a shorter step to land, after which the old length is tried again
+                dt *= cut
+                continue
+            self.commit(step)
+            self.dt = max(self.dt, dt * min(3.0, max(0.5, growth)))
+            return None
+        return Status.STEP_UNDERFLOW
+
+    def commit(self, step: Step) -> None:
+        """Take a step."""
+        self.stand, self.weights = step.end, step.weights
+        self.counts["late_steps"] += 1
+        self.note()
+        for log_time in self.landing.times:
+            if abs(self.stand.log_t - log_time) <= 2e-6:
+                self.snapshots[math.exp(log_time)] = self.network()
+        for level in [level for level in self.levels if self.stand.log_loss <= level * math.log(10)]:
+            self.checkpoints[level] = self.network()
+            self.levels.remove(level)
+
+    def note(self) -> None:
+        """Record where it stands."""
+        moment: dict[str, Any] = {
+            "clock": self.stand.tau,
+            "log_time": self.stand.log_t,
+            "log_loss": self.stand.log_loss,
+            "accuracy": float((self.stand.q > 0).all(dim=1).double().mean()),
+            "log_rho": self.stand.log_rho,
+            "min_margin": float(self.stand.q.min()),
+        }
+        net = self.network()
+        if self.probes is not None and isinstance(net, PolyReLUNet):
+            moment |= look(net, self.probes)
+        self.moments = thinned([*self.moments, moment])
+
+    def verdict(self, until: Until, max_evaluations: float) -> Status | None:
+        """The first stop condition that holds."""
+        here = self.moments[-1]
+        found = met(until, self.stand.log_loss, self.stand.log_t, float(here["accuracy"]), here)
+        return found or (Status.BUDGET if self.evaluations >= max_evaluations else None)
+
+    def network(self) -> nn.Module:
+        """The net in the type it came in, with the neurons that stayed as they were."""
+        return back(self.stand.net, self.before.net, self.kept)
+
+    def trajectory(self, status: Status) -> Trajectory:
+        """What is left of the run."""
+        return replace(
+            self.before,
+            net=self.network(),
+            status=status,
+            history=History.of(self.moments),
+            evaluations=self.evaluations,
+            seconds=self.before.seconds + time.perf_counter() - self.began,
+            counts=self.before.counts | self.counts,
+            snapshots=self.snapshots,
+            checkpoints=self.checkpoints,
+        )
+
+
+def whole_numbers(net: nn.Module) -> tuple[nn.Module, Tensor | None]:
+    """A float64 copy that steps truly; of a PolyReLUNet those neurons whose weights a float64 holds."""
+    polar = gradients.neurons(net)
+    if polar is None or not isinstance(net, PolyReLUNet):
+        return copy.deepcopy(net).double(), None
+    kept = torch.minimum(polar.log_r, polar.log_s) > SMALLEST
+    some = Polar(polar.u[kept], polar.q[kept], polar.log_r[kept], polar.log_s[kept])
+    return PolyReLUNet.from_polar(some, like=copy.deepcopy(net).double()), kept
+
+
+def back(moved: nn.Module, like: nn.Module, kept: Tensor | None) -> nn.Module:
+    """The inverse of `whole_numbers`: ``moved`` in the type of ``like``, with its other neurons."""
+    dtype = next(like.parameters()).dtype
+    old, new = gradients.neurons(like), gradients.neurons(moved)
+    if old is None or new is None or not isinstance(like, PolyReLUNet):
+        return copy.deepcopy(moved).to(dtype)
+    for name in ("u", "q", "log_r", "log_s"):
+        getattr(old, name)[kept] = getattr(new, name)
+    net = PolyReLUNet.from_polar(old, like=copy.deepcopy(like).double())
+    if net.bias is not None:
+        net.bias.data.copy_(moved.get_parameter("bias"))
+    return net.to(dtype)
