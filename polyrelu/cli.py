@@ -20,6 +20,7 @@ from polyrelu.runs.settings import DTYPES, LIMITS, LOSSES, STARTS, TARGETS, Flow
 if TYPE_CHECKING:
     from polyrelu.runs.evaluation import Evaluation
     from polyrelu.runs.folder import Run
+    from polyrelu.runs.inspection import Inspection
     from polyrelu.train import Trajectory
 
 EXIT = "Exit status: 0 done, 1 stopped short of every target (files are written), 2 bad input, 130 interrupted."
@@ -27,6 +28,7 @@ EVALUATED = (
     "Exit status: 0 done, 2 bad input, 3 a proof exceeded an attack (our bug, please report it), 130 interrupted "
     "(what is done is kept)."
 )
+INSPECTED = "Exit status: 0 done, 2 bad input, 130 interrupted (finished pictures are kept)."
 QUICK: dict[str, Any] = {"dim": 200, "samples": 4000, "width": 400, "start": "gaussian"}  # start as published
 REACHED = ("LOSS", "TIME", "ACCURATE", "ALIGNED")
 PUBLISHED = FlowSettings()
@@ -78,10 +80,16 @@ def flow(
     rtol: Annotated[float, option(FLOW, "Error per step, in radians and relative norm.")] = PUBLISHED.rtol,
     dtype: Annotated[str, option(FLOW, f"Arithmetic: {one_of(DTYPES)}.", metavar="NAME")] = PUBLISHED.dtype,
     until_loss: Annotated[float | None, option(STOP, "This mean loss; 0.01 when no target is given.")] = None,
+    until_log10_loss: Annotated[
+        float | None, option(STOP, "This log10 of the loss; -1000 is far below any float.")
+    ] = None,
     until_time: Annotated[float | None, option(STOP, "This flow time.")] = None,
     until_accurate: Annotated[bool, option(STOP, "Every training point right.", "--until-accurate")] = False,
     until_alignment: Annotated[float | None, option(STOP, "This median cosine of the neurons.")] = None,
     max_evaluations: Annotated[float, option(STOP, "This many passes over the data.")] = PUBLISHED.max_evaluations,
+    checkpoints: Annotated[
+        str, option(OUTPUT, "Keep net-1e-10.safetensors, ... at these log10 losses.", metavar="-10,-15,...")
+    ] = PUBLISHED.checkpoints,
     out: Out,
     seed: Seed = PUBLISHED.seed,
     resume: Annotated[bool, option(OUTPUT, "Go on with the run in --out, or to a new target.", "--resume")] = False,
@@ -92,7 +100,8 @@ def flow(
 
     The sizes are the published ones unless given (Min & Vidal, ICML 2024; their start is gaussian).
 
-    Writes net.safetensors, trajectory.npz, run.json and trajectory.png. Ctrl-C saves what was reached.
+    Writes net.safetensors, trajectory.npz, run.json and trajectory.png. Ctrl-C saves what was reached. Losses far below
+    any float are within reach: --until-log10-loss -1000 takes seconds more.
     """
     names = [part.name for part in fields(FlowSettings)]
     with plain_errors():
@@ -182,6 +191,50 @@ def evaluate(
         show_evaluation(result, as_json, quiet)
 
 
+@app.command(
+    epilog="Example: polyrelu inspect runs/p3 mixture:dim=200,clusters=6+4,alpha=0.1,n=4000 --out out/p3\n\n"
+    "and: polyrelu inspect head.safetensors embeddings.npz --limit 5000 --out out/head\n\n" + INSPECTED
+)
+def inspect(
+    net: Annotated[str, typer.Argument(help="A net saved by polyrelu, or a folder of polyrelu flow.", metavar="NET")],
+    data: Annotated[str, typer.Argument(help="A file, a name or a recipe, as for polyrelu evaluate.", metavar="DATA")],
+    *,
+    trajectory: Annotated[
+        str | None,
+        option(NET, "How it was trained; that of the folder by default.", metavar="FILE", show_default=False),
+    ] = None,
+    limit: Annotated[int | None, option(POINTS, "Only the first so many rows.")] = None,
+    out: Out,
+    seed: Seed = 0,
+    as_json: Annotated[bool, option(OUTPUT, "Print inspection.json instead of a table.", "--json")] = False,
+    quiet: Quiet = False,
+) -> None:
+    """Say what NET learned from DATA: averages or single centres, margins, phases; a sentence for each measurement.
+
+    Writes inspection.json, table.csv and a picture (PNG, SVG) of whatever can be drawn. What does not apply to this net
+    or these data says why.
+    """
+    with plain_errors("lower --limit"):
+        from polyrelu.runs.inspection import inspect as run
+        from polyrelu.runs.inspection_inputs import InspectionSettings
+        from polyrelu.runs.inspection_live import InspectionLive
+
+        settings = InspectionSettings(net, data, trajectory, limit, seed)
+        with InspectionLive(quiet) as live:
+            try:
+                result = run(settings, out, live)
+            except KeyboardInterrupt:
+                live.close()
+                kept = (
+                    f"{len(live.pictures)} picture files and inspection.json are kept"
+                    if live.begun
+                    else "nothing was done"
+                )
+                typer.echo(f"polyrelu: interrupted while {live.now.split(' (')[0]}; {kept}. Run the same command again.", err=True)
+                raise typer.Exit(130) from None
+        show_inspection(result, as_json, quiet)
+
+
 def train(settings: FlowSettings, out: Path, quiet: bool, before: Trajectory | None = None) -> Run:
     """Check everything, train (on from ``before``) and save; one line of progress on a terminal."""
     import torch
@@ -208,7 +261,7 @@ def train(settings: FlowSettings, out: Path, quiet: bool, before: Trajectory | N
     with Live(f"p = {settings.p:g}", quiet) as live:
         trajectory = follow(
             net, data, loss=settings.loss, until=until, rtol=settings.rtol,
-            max_evaluations=settings.max_evaluations, progress=live, after=before,
+            checkpoints=settings.levels(), max_evaluations=settings.max_evaluations, progress=live, after=before,
         )  # fmt: skip
         live.saving()
         run = Run(folder, settings, trajectory, summarise(trajectory, data))
@@ -238,6 +291,7 @@ def reached(settings: FlowSettings, trajectory: Trajectory) -> bool:
     targets = settings.targets
     return (
         ("until_loss" in targets and trajectory.log_loss <= math.log(targets["until_loss"]))
+        or ("until_log10_loss" in targets and trajectory.log10_loss <= targets["until_log10_loss"])
         or ("until_time" in targets and trajectory.time >= targets["until_time"])
         or ("until_accurate" in targets and trajectory.accuracy >= 1)
     )
@@ -273,6 +327,24 @@ def show_evaluation(result: Evaluation, as_json: bool, quiet: bool) -> None:
     if not quiet:
         files = "radii.csv, curve.png, curve.svg, adversarial.npz and evaluation.json"
         typer.echo(f"polyrelu: written to {result.folder}: {files}", err=True)
+
+
+def show_inspection(result: Inspection, as_json: bool, quiet: bool) -> None:
+    """The headline and the table on stdout, where the files are on stderr."""
+    if as_json:
+        typer.echo(json.dumps(result.record(), indent=2, allow_nan=False))
+    else:
+        from rich.console import Console
+        from rich.text import Text
+
+        from polyrelu.runs.inspection_table import grid
+
+        console = Console(highlight=False)
+        console.print(Text(result.title, style="bold"), Text(result.headline), grid(list(result.rows)), sep="\n")
+    if not quiet:
+        files = ", ".join(name for name in result.pictures if name.endswith(".png"))
+        pictures = f" and the pictures {files} (and .svg)" if files else ""
+        typer.echo(f"polyrelu: written to {result.folder}: inspection.json, table.csv{pictures}", err=True)
 
 
 def compare(out: Path, runs: list[Run]) -> Path:

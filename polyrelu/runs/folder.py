@@ -58,6 +58,9 @@ class Run:
         if not isinstance(net, PolyReLUNet):
             raise InputError(f"net={type(net).__name__}: expected a PolyReLUNet.")
         save(net, self.folder / NET)
+        for level, kept in self.trajectory.checkpoints.items():
+            if isinstance(kept, PolyReLUNet):
+                save(kept, self.folder / f"net-1e{level:g}.safetensors")
         self.trajectory.save(self.folder / TRAJECTORY)
         record = json.dumps(self.record(), indent=2, allow_nan=False) + "\n"
         write_atomically(self.folder / RECORD, lambda temporary: temporary.write_text(record, encoding="utf-8"))

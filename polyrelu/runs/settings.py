@@ -16,8 +16,8 @@ from polyrelu.errors import InputError, require
 STARTS = ("balanced", "gaussian", "nudged", "kaiming")
 LOSSES = ("exp", "logistic", "cross_entropy", "squared")
 DTYPES = ("float32", "float64")
-TARGETS = ("until_loss", "until_time", "until_accurate", "until_alignment")
-LIMITS = ("max_evaluations",)
+TARGETS = ("until_loss", "until_log10_loss", "until_time", "until_accurate", "until_alignment")
+LIMITS = ("max_evaluations", "checkpoints")
 DEFAULT_LOSS = 1e-2  # the target when none is given
 
 
@@ -44,10 +44,12 @@ class FlowSettings:
     seed: int = 0
     dtype: str = "float32"
     until_loss: float | None = None
+    until_log10_loss: float | None = None
     until_time: float | None = None
     until_accurate: bool = False
     until_alignment: float | None = None
     max_evaluations: float = 10_000.0
+    checkpoints: str = ""
 
     def __post_init__(self) -> None:
         """Check what is named differently inside the package; the rest is checked where it is used."""
@@ -59,8 +61,20 @@ class FlowSettings:
             value = getattr(self, name)
             good = value is None or (value > 0 and math.isfinite(value))
             require(good, name.replace("_", "-"), value, "a finite number > 0")
+        log10 = self.until_log10_loss
+        require(log10 is None or math.isfinite(log10), "until-log10-loss", log10, "a finite number such as -1000")
+        self.levels()
         cosine = self.until_alignment
         require(cosine is None or 0 < cosine < 1, "until-alignment", cosine, "a cosine between 0 and 1")
+
+    def levels(self) -> tuple[float, ...]:
+        """The log10 losses of ``checkpoints``, given as "-10,-15"."""
+        try:
+            found = tuple(float(word) for word in self.checkpoints.split(",") if word.strip())
+        except ValueError:
+            found = (math.nan,)
+        require(all(map(math.isfinite, found)), "checkpoints", self.checkpoints, "log10 losses, as -10,-15,-20")
+        return found
 
     @property
     def targets(self) -> dict[str, Any]:
@@ -83,7 +97,7 @@ class FlowSettings:
         """The settings that decided the run, targets among them, by the names of their options."""
         decided = {**asdict(self), **dict.fromkeys(TARGETS), **self.targets}
         decided["nudge"] = self.nudge if self.start == "nudged" else None
-        return {name.replace("_", "-"): value for name, value in decided.items() if value is not None}
+        return {name.replace("_", "-"): value for name, value in decided.items() if value is not None and value != ""}
 
     def command(self, out: str) -> str:
         """The command that makes this run again, every setting spelled out."""

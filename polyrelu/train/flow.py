@@ -65,20 +65,23 @@ def flow(
     until = Until.of(until)
     check_loss(loss)
     _check(net, data, record, checkpoints, surrogate, max_evaluations, rtol)
+    if after is not None:  # levels it has passed already are not ahead
+        checkpoints = [level for level in checkpoints if after.log_loss > level * LN10]
     told, log_n = progress or Silent(), math.log(len(data))
     kept = {} if after is None else dict(after.checkpoints)
     run, here, height = after, net, -SEPARATED  # height: -log of the summed loss at which to look for the late phase
+    late = in_loss_time(loss)
     while True:
-        late = in_loss_time(loss) and run is not None and until.log_loss < run.log_loss
-        if late and run is not None and ready(here, data, run.log_loss):
-            run = finish(
+        if late and run is not None and until.log_loss < run.log_loss and ready(here, data, run.log_loss):
+            run, late = finish(
                 replace(run, checkpoints=kept), data, loss=loss, until=until, rtol=rtol, record=record,
                 checkpoints=checkpoints, max_evaluations=max_evaluations, progress=told,
             )  # fmt: skip
-            kept = run.checkpoints
-            break
+            here, kept = run.net, run.checkpoints
+            if late:
+                break
         goals = [until.log_loss, *(level * LN10 for level in checkpoints if level not in kept)]
-        stop = max(*goals, -height - log_n if in_loss_time(loss) else -math.inf)
+        stop = max(*goals, -height - log_n if late else -math.inf)
         goal = until if stop == until.log_loss else replace(until, loss=None, log10_loss=stop / LN10)
         if isinstance(here, PolyReLUNet):
             run = polar_flow(

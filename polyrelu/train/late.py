@@ -7,9 +7,10 @@
 Once the data are separated, margins q go to thousands while their weights p still switch when q changes by one: an
 explicit step chatters between the constraints near the margin. Here p is that of the end of the step (linearised),
 so steps are limited by how theta turns, and log10 L = -1000 is some dozen of them away. Only constraints near the
-margin enter, m of them; p is the minimum of the convex log sum exp(-(q + K t)) + t K t / 2, K = dt G, by Newton's
-method in m variables. One step and two of half its length give the error and, extrapolated, a result of second order; one
-that lowers the smoothed margin of a homogeneous net is no step of the flow (Lyu & Li 2020, Thm 4.1): taken again, shorter.
+margin enter, the m heaviest; others keep their share of the weight and pull as at the beginning of the step. p is the
+minimum of the convex log sum exp(-(q + K t)) + t K t / 2, K = dt G, by Newton's method in m variables. One step and
+two of half its length give the error and, extrapolated, a result of second order. A step that lowers the smoothed
+margin of a homogeneous net is none of the flow (Lyu & Li 2020, Thm 4.1): it is taken again, shorter.
 """
 
 from __future__ import annotations
@@ -37,6 +38,8 @@ from polyrelu.train.trajectory import History, Progress, Trajectory, thinned
 SEPARATED = math.log(1e-3)  # summed loss from which on the margins decide
 NEAR = 12.0  # constraints this far above the smallest margin are offered to a step
 SEEN = 1e-5  # a constraint that turns out to have this weight should have been offered
+REST = 0.1  # share of the weight that may lie with constraints beyond MOST
+PATIENCE = 20  # rejected steps, beyond one for each accepted, before the early methods take over again
 MOST = {True: 1500, False: 400}  # constraints of a step: gradients in closed form, or by autograd
 SMALLEST = math.log(1e-130)  # neurons below stay as they are: nothing a float64 net computes depends on them
 
@@ -46,7 +49,8 @@ def ready(net: nn.Module, data: Dataset, log_loss: float) -> bool:
     if log_loss + math.log(len(data)) > SEPARATED * (1 - 1e-3):
         return False
     q = margins(copy.deepcopy(net).double(), data)
-    return int((q <= q.min() + NEAR).sum()) <= MOST[gradients.closed_form(net)]
+    weights = torch.softmax(-q.flatten(), 0)
+    return float(weights.sort(descending=True).values[MOST[gradients.closed_form(net)] :].sum()) <= REST
 
 
 def margins(net: nn.Module, data: Dataset) -> Tensor:
@@ -172,7 +176,7 @@ class Late:
             weights = torch.softmax(-q.flatten(), 0)
             missed = weights > SEEN
             missed[near.chosen] = False
-            if not missed.any():
+            if not missed.any() or near.rest is not None:
                 break
             extra = near.start.clone().flatten()
             extra[missed] = SEEN
@@ -186,28 +190,44 @@ class Late:
         flat, most = stand.q.flatten(), MOST[gradients.closed_form(stand.net)]
         if chosen is None:
             chosen = ((flat <= flat.min() + NEAR) | (start.flatten() > SEEN)).nonzero()[:, 0]
+        rest, share, drift = None, 0.0, torch.zeros(())
         if len(chosen) > most:
-            chosen = chosen[flat[chosen].argsort(stable=True)[:most]]
-        rows, rival = chosen // stand.q.shape[1], chosen % stand.q.shape[1]
-        X, E = taken(self.data, rows), signs(self.data, rows, rival, stand.q.shape[1])
+            chosen = chosen[flat[chosen].argsort(stable=True)]
+            chosen, others = chosen[:most], chosen[most:]
+            weights = torch.softmax(-flat, 0)[others]
+            share = float(weights.sum())
+            X, E = self.constraints(others, stand.q.shape[1])
+            rest = gradients.total(stand, X, E * weights[:, None])
+            self.work += len(others) / len(flat)
+        X, E = self.constraints(chosen, stand.q.shape[1])
+        if rest is not None:
+            small = (
+                1e-6 * math.exp(stand.log_rho) / math.sqrt(sum(float(part.square().sum()) for part in rest.values()))
+            )
+            with torch.no_grad():
+                f = (changed(stand.net, rest, small)(X) - stand.net(X)) / small
+            drift = (f.reshape(E.shape) * E).sum(dim=1)
         self.work += len(chosen) / len(flat)
-        return Tangent(chosen, X, E, flat[chosen], gradients.gram(stand, X, E), start)
+        return Tangent(chosen, X, E, flat[chosen], gradients.gram(stand, X, E), start, rest, share, drift)
+
+    def constraints(self, chosen: Tensor, classes: int) -> tuple[Tensor, Tensor]:
+        """Rows and signs of constraints by their numbers in the flat q."""
+        rows, rival = chosen // classes, chosen % classes
+        return taken(self.data, rows), signs(self.data, rows, rival, classes)
 
     def weights(self, near: Tangent, dt: float) -> Tensor:
         """The weights at the end of a step."""
         start = near.start.flatten()[near.chosen]
         start = start / start.sum() if float(start.sum()) > 0 else torch.softmax(-near.q, 0)
-        return end_weights(near.q, dt * near.G, start)
+        mine = 1 - near.share
+        return mine * end_weights(near.q + dt * near.drift, dt * mine * near.G, start)
 
     def moved(self, stand: Stand, near: Tangent, dt: float, p: Tensor) -> Stand:
         """theta + dt sum_k p_k grad q_k."""
         pull = gradients.total(stand, near.X, near.E * p[:, None])
-        net = copy.deepcopy(stand.net)
-        own = dict(net.named_parameters())
-        with torch.no_grad():
-            for name, change in pull.items():
-                own[name].add_(change, alpha=dt)
-        return Stand(net, stand.names, stand.q, stand.loss, stand.tau + dt, stand.log_t)
+        if near.rest is not None:
+            pull = {name: part + near.rest[name] for name, part in pull.items()}
+        return Stand(changed(stand.net, pull, dt), stand.names, stand.q, stand.loss, stand.tau + dt, stand.log_t)
 
     def falls(self, old: Stand, new: Stand) -> bool:
         """Whether the smoothed margin of a homogeneous net fell, beyond rounding."""
@@ -226,6 +246,19 @@ class Tangent:
     q: Tensor
     G: Tensor
     start: Tensor
+    rest: dict[str, Tensor] | None  # pull of the constraints left out, if any,
+    share: float  # their share of the weight,
+    drift: Tensor  # and how fast they move the margins q
+
+
+def changed(net: nn.Module, pull: dict[str, Tensor], dt: float) -> nn.Module:
+    """A copy of a net with its parameters moved by dt times ``pull``."""
+    net = copy.deepcopy(net)
+    own = dict(net.named_parameters())
+    with torch.no_grad():
+        for name, change in pull.items():
+            own[name].add_(change, alpha=dt)
+    return net
 
 
 def signs(data: Dataset, rows: Tensor, rival: Tensor, classes: int) -> Tensor:
@@ -259,12 +292,15 @@ def finish(
     checkpoints: Sequence[float],
     max_evaluations: float,
     progress: Progress,
-) -> Trajectory:
-    """Go on from ``before``, whose net is `ready`, by steps that are implicit in the margins."""
+) -> tuple[Trajectory, bool]:
+    """Go on from ``before``, whose net is `ready`, by steps implicit in the margins; False if they became too short.
+
+    They do where neurons slide along gates of single samples (p = 1, few data), which the tangent cannot see.
+    """
     run = Finish(before, data, loss, Landing(until, record, checkpoints), checkpoints)
     status = run.verdict(until, max_evaluations)
     try:
-        while status is None:
+        while status is None and not run.stuck:
             status = run.advance(rtol)
             progress.update(
                 time=math.exp(min(run.stand.log_t, 700.0)),
@@ -275,7 +311,7 @@ def finish(
             status = status or run.verdict(until, max_evaluations)
     except KeyboardInterrupt:
         status = Status.INTERRUPTED
-    return run.trajectory(status)
+    return run.trajectory(status or Status.STEP_UNDERFLOW), status is not None
 
 
 class Finish:
@@ -288,13 +324,14 @@ class Finish:
         history = before.history
         self.stand = Stand(net, names, margins(net, data), loss, float(history.clock[-1]), float(history.log_time[-1]))
         self.weights = torch.softmax(-self.stand.q.flatten(), 0).view_as(self.stand.q)
+        self.late = Late(data, None)
         pull = self.pull()
         theta = gradients.theta(self.stand)
         along = sum(float((theta[name] * pull[name]).sum()) for name in names)
         mean = float((self.weights * self.stand.q.nan_to_num(posinf=0.0)).sum())
-        self.degree = along / mean
-        whole = abs(self.degree - round(self.degree, 3)) < 1e-6
-        self.late = Late(data, self.degree if whole else None)
+        degree = along / mean
+        whole = abs(degree - round(degree, 3)) < 1e-6
+        self.late.degree = degree if whole else None
         speed = math.sqrt(sum(float(part.square().sum()) for part in pull.values()))
         self.dt = 0.02 * math.exp(self.stand.log_rho) / speed
         self.probes = Probes.of(before.net, data) if isinstance(before.net, PolyReLUNet) else None
@@ -307,14 +344,18 @@ class Finish:
         """theta' at the current stand."""
         flat = self.weights.flatten()
         some = (flat > 1e-14).nonzero()[:, 0]
-        rows, rival = some // self.weights.shape[1], some % self.weights.shape[1]
-        E = signs(self.data, rows, rival, self.weights.shape[1]) * flat[some][:, None]
-        return gradients.total(self.stand, taken(self.data, rows), E)
+        X, E = self.late.constraints(some, self.weights.shape[1])
+        return gradients.total(self.stand, X, E * flat[some][:, None])
 
     @property
     def evaluations(self) -> float:
         """Passes over the data so far."""
         return self.before.evaluations + self.late.work
+
+    @property
+    def stuck(self) -> bool:
+        """Whether steps are rejected too often to be worth it."""
+        return self.counts["late_rejected"] > self.counts["late_steps"] + PATIENCE
 
     def advance(self, rtol: float) -> Status | None:
         """One accepted step; a status if none can be found."""
