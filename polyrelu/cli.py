@@ -225,12 +225,7 @@ def inspect(
                 result = run(settings, out, live)
             except KeyboardInterrupt:
                 live.close()
-                kept = (
-                    f"{len(live.pictures)} picture files and inspection.json are kept"
-                    if live.begun
-                    else "nothing was done"
-                )
-                typer.echo(f"polyrelu: interrupted while {live.now.split(' (')[0]}; {kept}. Run the same command again.", err=True)
+                typer.echo(f"polyrelu: interrupted while {live.state()}. Run the same command again.", err=True)
                 raise typer.Exit(130) from None
         show_inspection(result, as_json, quiet)
 

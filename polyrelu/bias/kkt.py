@@ -28,9 +28,11 @@ from polyrelu.bias.margins import logits
 from polyrelu.data import Dataset
 from polyrelu.errors import InputError, require
 from polyrelu.nets import PolyReLUNet
-from polyrelu.train import gradients
+from polyrelu.train import gates, gradients
+from polyrelu.train.gates import Gates
 from polyrelu.train.losses import rivals
 
+MOST_GATES = 3000  # beyond so many gates near their kink, autograd's choice is taken for all
 NEGLIGIBLE = 1e-12  # a multiplier this much below the largest is left out
 
 
@@ -97,7 +99,12 @@ class KKT:
 
 
 def kkt(
-    net: nn.Module, data: Dataset, active: float = 0.1, layers: Groups | None = None, most: int | None = None
+    net: nn.Module,
+    data: Dataset,
+    active: float = 0.1,
+    layers: Groups | None = None,
+    most: int | None = None,
+    widen: float = 1e-3,
 ) -> KKT:
     """KKT residual of theta / q_min^(1/L) with its multipliers (module docstring).
 
@@ -105,6 +112,9 @@ def kkt(
     two layers; then m candidates: those with q_k <= (1 + ``active``) q_min, the
     nearest to the margin first, at most ``most`` (2000 for two-layer nets, for others as many as 8 blocks of 256 MB of
     gradients). Their Gram matrix costs O(m^2 (D + h)), the active-set solver about O(m^3).
+
+    p = 1, one logit: where |<x, w>| <= ``widen`` |x||w| a gate counts as anything between shut and open, as at the kink
+    itself, where q has all those gradients (a net this near to it has slid along it).
     """
     require(active >= 0, "active", active, "a number >= 0")
     require(most is None or most >= 1, "most", most, "a whole number >= 1")
@@ -121,7 +131,15 @@ def kkt(
     X, E = _rows(data, rows), _signs(data.y[rows], rival, q.shape[1])
     own = q[rows, rival]
     fitted = torch.zeros_like(q)
-    fitted[rows, rival] = least_squares(gradients.gram(unit, X, E), unit.degree * own)
+    found = _kinks(unit, X, E, widen)
+    if found is None:
+        fitted[rows, rival] = least_squares(gradients.gram(unit, X, E), unit.degree * own)
+        pull_fitted = _total(unit, data, fitted)
+    else:
+        fitted[rows, rival], forces = with_gates(gates.gram(unit, X, E, found), unit.degree * own, found)
+        pull_fitted = _total(unit, data, fitted)
+        back = fitted[rows, rival][found.row] * found.height * (found.at > 0) - forces
+        pull_fitted["weight"].index_add_(0, found.neuron, back[:, None] * unit.net.preprocess(X)[found.row])  # type: ignore[operator]
     log_size = unit.degree * unit.log_rho
     by_loss = (-(q - smallest) * math.exp(min(log_size, 700))).exp()
     by_loss[(by_loss < NEGLIGIBLE) | q.isinf()] = 0
@@ -129,12 +147,12 @@ def kkt(
     along = unit.degree * float((by_loss * q.nan_to_num(posinf=0.0)).sum())  # <theta, sum_k weight_k grad q_k>
     best = along / sum(float(part.square().sum()) for part in pull.values())  # of all lengths of the pull
     return KKT(
-        least_squares=_certificate(unit, data, q, fitted, _total(unit, data, fitted)),
+        least_squares=_certificate(unit, data, q, fitted, pull_fitted),
         loss=_certificate(unit, data, q, best * by_loss, {name: best * part for name, part in pull.items()}),
         degree=unit.degree,
         candidates=len(chosen),
         left_out=len(near) - len(chosen),
-        kinks=_kinks(unit, X),
+        kinks=0 if found is None else len(found.row),
     )
 
 
@@ -151,6 +169,42 @@ def least_squares(gram: Tensor, along: Tensor) -> Tensor:
     A, b = root[:, None] * vectors[:, kept].T, vectors[:, kept].T @ (along / length) / root
     mu, _ = nnls(A.numpy(), b.numpy(), maxiter=30 * len(gram))
     return torch.from_numpy(np.asarray(mu)) / length
+
+
+def with_gates(gram: Tensor, along: Tensor, found: Gates) -> tuple[Tensor, Tensor]:
+    """mu (m,) and forces (g,) of the best theta ~ sum_k mu_k (grad q_k - sum_j g_kj a_kj grad t_kj), 0 <= g <= 1.
+
+    The cone over all choices of gates is searched by column generation: least squares over some choices, then for each
+    constraint the choice that the residual likes best is added, until none helps.
+    """
+    m, total = len(along), len(gram)
+    ends = torch.cat(
+        [along + torch.zeros_like(along).index_add(0, found.row, 2 * found.height * found.at.relu()), found.at]
+    )
+    pairs = torch.arange(m, total)
+
+    def columns(owners: Tensor, open_: Tensor) -> Tensor:
+        C = torch.zeros(m, total, dtype=gram.dtype)
+        C.diagonal().fill_(1.0)
+        C[found.row, pairs] = -found.height * open_
+        return C[owners]
+
+    C, owner = columns(torch.arange(m), (found.at > 0).double()), torch.arange(m)
+    for _ in range(60):
+        mu = least_squares(C @ gram @ C.T, C @ ends)
+        left = ends - gram @ (C.T @ mu)
+        gain = -found.height * left[m:]
+        best = left[:m] + torch.zeros_like(along).index_add(0, found.row, gain.relu())
+        scale = gram.diagonal()[:m].sqrt()
+        helps = (best > 1e-7 * scale).nonzero()[:, 0]
+        if not len(helps):
+            break
+        used = mu > 0
+        C, owner, mu = C[used], owner[used], mu[used]
+        helps = helps[(best / scale)[helps].argsort(descending=True)[:200]]
+        C, owner = torch.cat([C, columns(helps, (gain > 0).double())]), torch.cat([owner, helps])
+        mu = torch.cat([mu, torch.zeros(len(helps), dtype=mu.dtype)])
+    return torch.zeros_like(along).index_add(0, owner, mu), -(C.T @ mu)[m:]
 
 
 def _certificate(unit: Unit, data: Dataset, q: Tensor, mu: Tensor, pull: dict[str, Tensor]) -> Certificate:
@@ -213,9 +267,11 @@ def _sorted_rows(data: Dataset, wanted: Tensor) -> Iterator[Tensor]:
             yield X[here].double()
 
 
-def _kinks(unit: Unit, X: Tensor) -> int:
-    """Pairs of a row and a neuron with <x, w> = 0 (up to rounding) of a PolyReLUNet with p = 1; else 0."""
-    if not isinstance(unit.net, PolyReLUNet) or unit.polar is None or unit.net.p > 1:
-        return 0
-    X = unit.net.preprocess(X)
-    return int(((X @ unit.polar.u.T).abs() <= 1e-12 * X.norm(dim=1, keepdim=True)).sum())
+def _kinks(unit: Unit, X: Tensor, E: Tensor, widen: float) -> Gates | None:
+    """Candidates and neurons so near to <x, w> = 0 that the gate may be anything; None if there is no such pair."""
+    net = unit.net
+    if not isinstance(net, PolyReLUNet) or net.p > 1 or net.outputs > 1 or set(unit.names) != {"weight", "output"}:
+        return None
+    t, _, width = gates.planes(unit, X, E)
+    pairs = ((t.abs() <= max(widen, 1e-12) * width) & (width > 0)).nonzero()
+    return gates.Gates.of(unit, X, E, pairs) if 0 < len(pairs) <= MOST_GATES else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -15,19 +16,21 @@ from polyrelu.errors import require
 from polyrelu.nets import AverageClassifier, CentreClassifier, PolyReLUNet
 from polyrelu.robust.attacks.boundary import BoundaryWalk
 from polyrelu.robust.attacks.convex_concave import Broken, lift
-from polyrelu.robust.attacks.pool import Labelled
+from polyrelu.robust.attacks.pool import Labelled, check_pool
 from polyrelu.robust.attacks.starts import Random, Towards, Zero
 from polyrelu.robust.certify.branch import Budget, certify
 from polyrelu.robust.certify.linear import certified_radius
 from polyrelu.robust.margin import check_points, margin_of
 from polyrelu.robust.norms import check_norm
-from polyrelu.robust.projection import follow, nearest, root, sides, to_boundary
-from polyrelu.robust.shallow import Rows, Shallow, reduce
+from polyrelu.robust.projection import nearest
+from polyrelu.robust.seek import descend, seek
+from polyrelu.robust.shallow import Shallow, reduce
 
+Tell = Callable[[int], None]
 Walk = Callable[[Tensor], Broken]  # the general attack on some of the points
 
 WALK = 20_000  # weights up to which the general attack is worth its time beside ours
-AGAIN, AGAIN_NODES = 4, 10  # rounds and nodes for points whose bounds did not meet
+AGAIN, AGAIN_NODES = 4, 10  # rounds and nodes for points whose bounds did not meet; for small budgets half of them
 POINTS = 2000  # at a time: a thousand neurons and inputs fit in memory many times
 
 
@@ -35,7 +38,7 @@ class Progress(Protocol):
     """Whoever wants to know how far it is."""
 
     def update(self, *, done: int) -> None:
-        """``done`` points are bracketed."""
+        """``done`` points are bracketed; some under way may be counted by their share of the work. Never falls."""
 
 
 class BracketStatus(Enum):
@@ -43,17 +46,22 @@ class BracketStatus(Enum):
 
     CLOSED = "Proven and found radius agree within the tolerance."
     BUDGET = "The budget ended before the bounds met; both hold."
-    WRONG = "Misclassified without any perturbation: radius 0."
+    WRONG = "Misclassified without any perturbation, as the net computes it in float64: radius 0."
     UNPROVEN = "No certificate reaches this net or norm beyond the lower bound given; both bounds hold."
-    UNBROKEN = "No perturbation changes the decision, as far as was found; the upper bound is infinite."
+    UNBROKEN = "No perturbation was found that changes the decision; the upper bound is infinite, the lower one holds."
+    UNBREAKABLE = "Proven: no perturbation, however large, changes the decision."
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Bracket:
-    """lower_i <= min |d| : margin(x_i + d) <= 0 <= upper_i, in real arithmetic with the stored weights.
+    """lower_i <= min |d| : margin(x_i + d) <= 0 <= upper_i for each point.
 
-    lower, upper : (n,) float64; 0 for misclassified points, upper = inf where no attack succeeded
+    ``lower`` holds in real arithmetic with the stored weights. ``upper`` is the length of a perturbation at which the
+    net itself, run in float64, has a margin <= 0: checked as anyone can check it, up to the rounding of its logits.
+
+    lower, upper : (n,) float64; 0 for misclassified points, upper = inf where no attack succeeded, lower = inf where it
+        is proven that none can
     perturbation : (n, D) float64, the attack behind ``upper``; zero where there is none
     status : one `BracketStatus` per point
     norm : 1, 2 or inf
@@ -95,8 +103,8 @@ class Own:
         return self.X
 
 
-class Sides(NamedTuple):
-    """Both sides for some points, before anything is said about them."""
+class Found(NamedTuple):
+    """Both bounds for some points, before anything is said about them."""
 
     lower: Tensor
     upper: Tensor
@@ -121,7 +129,8 @@ def bracket(
     For a `PolyReLUNet` (or an ideal classifier that is one) and the l2 norm both sides come from the reduced net: the
     convex-concave attack above, branch and bound below. Other norms get the boundary walk and the linear certificate;
     other modules the boundary walk and, with nothing proven, lower = 0. Everything is computed in float64 whatever
-    the dtype of ``net`` and ``X``, and holds for real arithmetic with the stored weights.
+    the dtype of ``net`` and ``X``. What is proven holds for real arithmetic with the stored weights; what is found, for
+    the net as it runs in float64.
 
     Parameters
     ----------
@@ -129,24 +138,27 @@ def bracket(
     tol : where to stop; 1e-3 is a tenth of a percent
     budget : nodes and seconds a point, see `Budget`; what is proven when it ends is returned
     pool : rows and labels for the starts of general attacks (a Dataset); None takes X and y
-    progress : told ``update(done=...)`` as points are done
+    progress : told ``update(done=...)`` as the work goes on
     """
     norm = check_norm(norm)
     require(0 < tol < 1, "tol", tol, "a number between 0 and 1, such as 1e-3")
     budget = Budget() if budget is None else budget
+    require(isinstance(budget, Budget), "budget", budget, "a polyrelu.Budget, such as Budget(nodes=300), or None")
     X, y = check_points(net, X, y)
     X, y = X.detach().double(), y.double() if y.is_floating_point() else y
     exact = _as_shallow(copy.deepcopy(net).double().eval())
     pool = Own(X, y) if pool is None else pool
+    check_pool(pool, X, y)
     with torch.no_grad():
-        right = margin_of(exact(X), y) > 0
+        margin = margin_of(exact(X), y)
+    _check_margins(exact, margin)
+    right, tell = margin > 0, _Teller(progress)
     proven = isinstance(exact, PolyReLUNet) and norm == 2
     if isinstance(exact, PolyReLUNet) and norm == 2:
-        found = _shallow_sides(exact, X, y, right, tol, budget, pool, seed, progress)
+        found = _shallow_sides(exact, X, y, right, tol, budget, pool, seed, tell)
     else:
         found = _general_sides(exact, X, y, right, norm, pool, seed)
-        if progress is not None:
-            progress.update(done=len(X))
+    tell(len(X))
     check_sandwich(found.lower, found.upper)
     status = _statuses(found, right, tol, proven)
     return Bracket(found.lower, found.upper, found.perturbation, status, norm, found.nodes)
@@ -158,6 +170,33 @@ def check_sandwich(lower: Tensor, upper: Tensor) -> None:
     if wrong:
         i = wrong[0]
         raise BrokenSandwich(f"Point {i} has a proven radius {lower[i]:.17g} above the found one {upper[i]:.17g}.")
+
+
+class _Teller:
+    """How many points are done, for whoever wants to know; never fewer than before."""
+
+    def __init__(self, progress: Progress | None) -> None:
+        self.progress, self.done = progress, 0
+
+    def __call__(self, done: int) -> None:
+        self.done = max(self.done, done)
+        if self.progress is not None:
+            self.progress.update(done=self.done)
+
+
+def _check_margins(net: nn.Module, margin: Tensor) -> None:
+    """A margin that is no finite number is neither right nor wrong; the weights are named if they are to blame."""
+    strange = (~margin.isfinite()).nonzero()[:, 0].tolist()
+    if not strange:
+        return
+    for name, weight in net.named_parameters():
+        require(
+            bool(weight.isfinite().all()), f"net.{name}", "NaN or infinity", "finite numbers; this net cannot decide"
+        )
+    where, given = f"margin of X[{strange[0]}]", f"{margin[strange[0]]:g}"
+    require(
+        False, where, given, f"a finite number ({len(strange)} rows have none); scale X or the net to avoid overflow"
+    )
 
 
 def _as_shallow(net: nn.Module) -> nn.Module:
@@ -174,51 +213,68 @@ def _shallow_sides(
     budget: Budget,
     pool: Labelled,
     seed: int,
-    progress: Progress | None,
-) -> Sides:
+    tell: Tell,
+) -> Found:
     """Attack and certificate in the reduced coordinates, some thousand points at a time."""
-    shallow, n = reduce(net, tol), len(X)
+    n = len(X)
     zero = torch.zeros(n, dtype=torch.float64)
-    found = Sides(zero, zero.clone(), torch.zeros_like(X), torch.zeros(n, dtype=torch.long))
+    found = Found(zero, zero.clone(), torch.zeros_like(X), torch.zeros(n, dtype=torch.long))
     done = int(n - right.sum())
+    if done == n:  # nothing to do, and torch.split would make one empty block of it
+        return found
+    shallow = reduce(net, tol)
     for here in torch.split(right.nonzero()[:, 0], POINTS):
 
         def walk(far: Tensor, here: Tensor = here) -> Broken:
             return _walk(net, X[here[far]], y[here[far]], 2.0, pool, seed)
 
-        for whole, some in zip(found, _both(net, shallow, X[here], y[here], tol, budget, walk), strict=True):
+        def more(count: int, done: int = done) -> None:
+            tell(done + count)
+
+        both = _both(net, shallow, X[here], y[here], tol, budget, walk, more)
+        for whole, some in zip(found, both, strict=True):
             whole[here] = some
         done += len(here)
-        if progress is not None:
-            progress.update(done=done)
+        tell(done)
     return found
 
 
-def _both(net: PolyReLUNet, shallow: Shallow, X: Tensor, y: Tensor, tol: float, budget: Budget, walk: Walk) -> Sides:
+def _both(
+    net: PolyReLUNet, shallow: Shallow, X: Tensor, y: Tensor, tol: float, budget: Budget, walk: Walk, tell: Tell
+) -> Found:
     """Attack and certificate; where they do not meet, each is tried again with what the other has found."""
     if shallow.groups == 0:  # a constant net: right here, right everywhere
         forever = torch.full((len(X),), torch.inf, dtype=torch.float64)
-        return Sides(forever, forever.clone(), torch.zeros_like(X), torch.zeros(len(X), dtype=torch.long))
+        return Found(forever, forever.clone(), torch.zeros_like(X), torch.zeros(len(X), dtype=torch.long))
     rows = shallow.rows(X, y)
     near = nearest(shallow, rows)
     broken = lift(net, shallow, X, y, rows, near)
-    proof = certify(shallow, X, y, rows, near.z, broken.radius, tol=tol, budget=budget)
+    lost = broken.radius.isinf().nonzero()[:, 0]
+    if len(lost):
+        broken.improve(lost, walk(lost))
+        seek(net, shallow, X, y, rows, broken)
+    most, end = budget.nodes, None if budget.seconds is None else time.monotonic() + budget.seconds * len(X)
+    few = AGAIN_NODES if most is None else min(AGAIN_NODES, max(1, most // 8))  # nodes of another round
+    first = budget if most is None else replace(budget, nodes=most - min(AGAIN * few, most // 2))
+    proof = certify(shallow, X, y, rows, near.z, broken.radius, tol=tol, budget=first, done=tell)
     lower, nodes = proof.lower, proof.nodes
     short = (lower * (1 + tol) < broken.radius).nonzero()[:, 0]
     if len(short):
         mine, some = rows.of(short)
-        broken.improve(short, _descend(net, shallow, X[short], y[short], some, proof.z[mine]))
-    far = torch.arange(len(X))
-    little = replace(budget, nodes=AGAIN_NODES if budget.nodes is None else min(AGAIN_NODES, budget.nodes))
-    for again in range(AGAIN):
+        broken.improve(short, descend(net, shallow, X[short], y[short], some, proof.z[mine]))
+    far = (lower * (1 + max(tol, 0.02)) < broken.radius).nonzero()[:, 0]
+    walked = far[~torch.isin(far, lost)]
+    if shallow.U.numel() <= WALK and len(walked) and most != 0:
+        broken.improve(walked, walk(walked))
+    for _ in range(AGAIN):
         far = far[lower[far] * (1 + max(tol, 0.02)) < broken.radius[far]]
-        if not len(far) or budget.nodes == 0:
+        if most is not None:
+            far = far[nodes[far] + few <= most]
+        left = None if end is None else max(0.0, end - time.monotonic())
+        if not len(far) or left == 0:
             break
+        little = Budget(few, None if left is None else left / len(far))
         mine, some = rows.of(far)
-        if again == 0:
-            lost = far if shallow.U.numel() <= WALK else far[broken.radius[far].isinf()]
-            if len(lost):
-                broken.improve(lost, walk(lost))
         upper = broken.radius[far]
         ball = torch.where(lower[far] > upper / 64, (lower[far] * upper).sqrt(), upper / 8)  # a smaller one to prove
         ball = torch.where(ball.isfinite(), ball, 2 * lower[far] + torch.linalg.vector_norm(X[far], dim=1) / 8)
@@ -226,27 +282,22 @@ def _both(net: PolyReLUNet, shallow: Shallow, X: Tensor, y: Tensor, tol: float, 
         gained = smaller.lower > 1.01 * lower[far]
         lower[far], nodes[far] = torch.maximum(lower[far], smaller.lower), nodes[far] + smaller.nodes
         far = far[gained]
-    return Sides(lower, broken.radius, broken.perturbation, nodes)
-
-
-def _descend(net: PolyReLUNet, shallow: Shallow, X: Tensor, y: Tensor, rows: Rows, z: Tensor) -> Broken:
-    """Through the points a proof hangs on, straight and by convex-concave steps from there."""
-    part = sides(shallow, rows)
-    tangent = root(z @ shallow.C.T, part.opposite, part.opposite_constant, shallow.p)[1] @ shallow.C
-    broken = lift(net, shallow, X, y, rows, follow(shallow, rows.s, part, tangent))
-    broken.improve(torch.arange(len(X)), lift(net, shallow, X, y, rows, to_boundary(shallow, rows.s, part, z)))
-    return broken
+    short = (lower * (1 + tol) < broken.radius).nonzero()[:, 0]
+    if len(short):  # the cheap proofs may be the better ones there
+        cheap = certified_radius(net, X[short], y[short])
+        lower[short] = torch.minimum(torch.maximum(lower[short], cheap), broken.radius[short])
+    return Found(lower, broken.radius, broken.perturbation, nodes)
 
 
 def _general_sides(
     net: nn.Module, X: Tensor, y: Tensor, right: Tensor, norm: float, pool: Labelled, seed: int
-) -> Sides:
+) -> Found:
     """The boundary walk above; below, the linear certificate for a PolyReLUNet and nothing for other modules."""
     broken = _walk(net, X, y, norm, pool, seed)
     lower = torch.zeros(len(X), dtype=torch.float64)
     if isinstance(net, PolyReLUNet) and bool(right.any()):
         lower[right] = certified_radius(net, X[right], y[right], norm)
-    return Sides(lower, broken.radius, broken.perturbation, torch.zeros(len(X), dtype=torch.long))
+    return Found(lower, broken.radius, broken.perturbation, torch.zeros(len(X), dtype=torch.long))
 
 
 def _walk(net: nn.Module, X: Tensor, y: Tensor, norm: float, pool: Labelled, seed: int) -> Broken:
@@ -258,7 +309,7 @@ def _walk(net: nn.Module, X: Tensor, y: Tensor, norm: float, pool: Labelled, see
     return Broken(found.perturbation.double(), found.radius.double())
 
 
-def _statuses(found: Sides, right: Tensor, tol: float, proven: bool) -> tuple[BracketStatus, ...]:
+def _statuses(found: Found, right: Tensor, tol: float, proven: bool) -> tuple[BracketStatus, ...]:
     closed = found.upper <= found.lower * (1 + tol) * (1 + 1e-12)
     open_ = BracketStatus.BUDGET if proven else BracketStatus.UNPROVEN
 
@@ -266,7 +317,7 @@ def _statuses(found: Sides, right: Tensor, tol: float, proven: bool) -> tuple[Br
         if not right:
             return BracketStatus.WRONG
         if not finite:
-            return BracketStatus.UNBROKEN
+            return BracketStatus.UNBREAKABLE if closed else BracketStatus.UNBROKEN
         return BracketStatus.CLOSED if closed else open_
 
     flags = zip(right.tolist(), found.upper.isfinite().tolist(), closed.tolist(), strict=True)

@@ -15,7 +15,10 @@ NORMS = (1.0, 2.0, math.inf)
 def check_norm(norm: float | str) -> float:
     """1, 2 or inf ("inf" and "linf" are understood), as a float."""
     names = {"1": 1.0, "l1": 1.0, "2": 2.0, "l2": 2.0, "inf": math.inf, "linf": math.inf}
-    value = names.get(norm.lower(), math.nan) if isinstance(norm, str) else float(norm)
+    try:
+        value = names.get(norm.lower(), math.nan) if isinstance(norm, str) else float(norm)
+    except (TypeError, ValueError):
+        value = math.nan
     require(value in NORMS, "norm", norm, "1, 2 or inf")
     return value
 

@@ -7,7 +7,8 @@ basis Q of the groups' span, u_j = Q^T C_g + e_j. Within distance R of x the mis
 
     |sum_j a_j (relu(u_j z)^p - relu(c_j z)^p)| <= sum_j |a_j| p hi_j^(p-1) ( |<e_j, x>| + |e_j| R )  =: slack,
 
-hi_j the largest pre-activation in the ball. What is proven for "P - slack <= N" is proven for the net.
+hi_j the largest pre-activation in the ball. V_yj - V_cj may cancel, so the rounding of coefficients, made by class and
+then subtracted, is counted in units of |V_yj| + |V_cj|. What is proven for "P - slack <= N" is proven for the net.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from polyrelu.robust._threads import single_threaded
 from polyrelu.robust.margin import margin_of
 
 UNIT = 2.0**-53
-LEADERS = 256  # neurons compared with all others at a time
+COMPARED = 256  # neurons held against all others at a time
 
 
 @final
@@ -67,7 +68,8 @@ class Shallow:
 
     U (h, D) unit directions and V (C, h) coefficients v_j |w_j| of the net itself; basis Q (k, D), groups C (m, k) and
     their coefficients (C, m); group (h,) and residual (h, D) = u_j - Q^T C_g. ``normalised`` says that f is divided by
-    |x|^(p-1), which matters only beside a bias: otherwise signs are the same.
+    |x|^(p-1), which matters only beside a bias: otherwise signs are the same. ``stretch`` >= |Q|: a step d in the
+    original space is one of at most stretch |d| here (1, but for the rounding in the rows of Q).
     """
 
     p: float
@@ -81,6 +83,7 @@ class Shallow:
     coefficients: Tensor
     group: Tensor
     residual: Tensor
+    stretch: float
 
     @property
     def groups(self) -> int:
@@ -119,18 +122,20 @@ class Shallow:
         rounding = 8 * (self.U.shape[1] + 8) * UNIT * (length + R)
         high = (torch.maximum(rows.pre, rows.pre - off) + ((1 + size) * R + rounding)).clamp(min=0)
         moved = off.abs() + (size * R + rounding)
-        wrong = relu_power(high, self.p - 1) if self.p > 1 else torch.ones_like(high)
-        wrong = wrong * (self.p * moved + 8 * UNIT * high)
+        steep = relu_power(high, self.p - 1) if self.p > 1 else torch.ones_like(high)
+        wrong = steep * moved * self.p
+        terms = torch.bincount(self.group, minlength=self.groups)[self.group] + 16.0  # roundings of a coefficient
+        blurred = (wrong + steep * high) * terms @ (UNIT * self.V.abs()).T  # (n, classes)
         if len(self.V) == 1:
-            total: Tensor = wrong @ self.V[0].abs()
-            return total[rows.point]
-        slack = torch.empty(len(rows), dtype=torch.float64)
-        own = y[rows.point]
-        for label in torch.unique(own):
-            here = own == label
-            by_rival = wrong @ (self.V[label] - self.V).abs().T
-            slack[here] = by_rival[rows.point[here], rows.rival[here]]
-        return slack
+            slack: Tensor = (wrong @ self.V[0].abs() + blurred[:, 0])[rows.point]
+        else:
+            own = y[rows.point]
+            slack = blurred[rows.point, own] + blurred[rows.point, rows.rival]
+            for label in torch.unique(own):
+                here = own == label
+                by_rival = wrong @ (self.V[label] - self.V).abs().T
+                slack[here] += by_rival[rows.point[here], rows.rival[here]]
+        return slack * (1 + 4 * (len(self.U) + 16) * UNIT)
 
     def ray(self, X: Tensor, y: Tensor, rows: Rows, step: Tensor) -> Ray:
         """The rays x_i + c Q^T step_i, ``step`` (n, k)."""
@@ -186,6 +191,7 @@ def reduce(net: PolyReLUNet, tol: float = 1e-3) -> Shallow:
     G = torch.zeros(m, U.shape[1], dtype=torch.float64).index_add_(0, group, weight[:, None] * U) / total[:, None]
     Q = _basis(G, total, tol / 40)
     C = G @ Q.T
+    skew = torch.linalg.matrix_norm(Q @ Q.T - torch.eye(len(Q), dtype=torch.float64))  # 0 if Q were orthonormal
     return Shallow(
         p=net.p,
         U=U,
@@ -198,6 +204,7 @@ def reduce(net: PolyReLUNet, tol: float = 1e-3) -> Shallow:
         coefficients=torch.zeros(len(V), m, dtype=torch.float64).index_add_(1, group, V),
         group=group,
         residual=U - (C @ Q)[group],
+        stretch=1 + float(skew) + 2 * len(Q) * (net.dim + 8) * UNIT,
     )
 
 
@@ -209,7 +216,7 @@ def _groups(U: Tensor, weight: Tensor, tol: float) -> Tensor:
     near = tol * (weight.mean() / weight).clamp(min=1)
     order, count = weight.argsort(descending=True), 0
     while len(order):
-        block = order[:LEADERS]
+        block = order[:COMPARED]
         close = (2 - 2 * (U[block] @ U.T)).clamp(min=0).sqrt() <= near
         for j, mine in zip(block.tolist(), close, strict=True):
             if group[j] < 0:

@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Protocol, final
 
+from polyrelu.bias.decomposition import AVERAGES
 from polyrelu.errors import InputError, require
 from polyrelu.files import output_folder, write_atomically
 from polyrelu.nets import PolyReLUNet
@@ -31,8 +32,8 @@ RECORD, TABLE = "inspection.json", "table.csv"
 class Watcher(Protocol):
     """Who watches an inspection, and may stop it with a KeyboardInterrupt anywhere."""
 
-    def doing(self, what: str) -> None:
-        """This is being measured or drawn now."""
+    def doing(self, what: str, drawing: bool = False) -> None:
+        """This is being measured or drawn now; a KeyboardInterrupt would get lost in the drawing."""
 
     def drawn(self, name: str) -> None:
         """This picture is there."""
@@ -54,6 +55,7 @@ class Step:
 STEPS = (
     Step("accuracy on these rows", whole.accuracy),
     Step("sub-classes", whole.used),
+    Step("neurons", neurons.known),
     Step("what was learned", neurons.learned, (("coefficients", figures.coefficients),), shallow=True),
     Step("neurons that count", neurons.carriers, (("contributions", figures.contributions),), poly=True),
     Step("cosines of the neurons", neurons.directions, (("cosines", figures.cosines),), poly=True),
@@ -150,19 +152,12 @@ def inspect(settings: InspectionSettings, out: str | Path, watcher: Watcher) -> 
         watcher.doing("measuring the " + step.name + SLOW.get(step.name, ""))
         rows += _measured(step, subject)
         for name, draw in step.pictures:
-            watcher.doing(f"drawing the picture {name}")
+            watcher.doing(f"drawing the picture {name}", drawing=True)
             for file in _drawn(folder, name, draw, subject, _name(settings)):
                 pictures.append(file)
                 watcher.drawn(file)
         so_far().save()
-    if not subject.shallow:
-        words = (
-            f"this {subject.kind} has no single layer of neurons to take apart; only what applies to any net is shown"
-        )
-        rows.insert(2, Row("neurons", NOTHING, sentence(words), status=DOES_NOT_APPLY))
-    elif not isinstance(subject.net, PolyReLUNet):
-        words = f"cosines, balance and the alignment field are measured for a PolyReLUNet, this is a {subject.kind}"
-        rows.insert(2, Row("alignment", NOTHING, sentence(words), status=DOES_NOT_APPLY))
+    watcher.doing("writing the table")
     result = so_far("done")
     result.save()
     return result
@@ -186,7 +181,9 @@ def headline(subject: Subject, rows: tuple[Row, ...]) -> str:
     at = subject.universal.radius
     if 0 < at < float("inf"):
         way = "direction" if subject.data.binary else "directions of the class pairs"
-        return sentence(f"{first}; expect it to break at radius {radius.value} along the universal {way}")
+        averages = subject.shallow and subject.decoupling.learned.verdict == AVERAGES
+        nearer = "" if averages else " (other directions may be nearer)"
+        return sentence(f"{first}; expect it to break at radius {radius.value} along the universal {way}{nearer}")
     return sentence(f"{first}; {whole.breaks(subject)}")
 
 

@@ -90,7 +90,7 @@ def sphere(subject: Subject, title: str) -> Figure:
     return sphere_figure(
         [stage], rows.rows().double().numpy() - origin, rows.y.numpy() if rows.binary else None,
         subject.subclasses.centres.numpy() - origin, subject.data.class_means().double().numpy() - origin,
-        title=_title(f"The neurons on the {'circle' if dim == 2 else 'sphere'}", title, subject),
+        title=_title(f"The neurons on the {'circle' if 2 in (dim, K if dim > 3 else 3) else 'sphere'}", title, subject),
     )  # fmt: skip
 
 

@@ -1,20 +1,31 @@
-"""An inspection as it goes: one line that says what is being measured, and a Ctrl-C that stops at once."""
+"""An inspection as it goes: one line that says what is being measured, and a Ctrl-C that hardly waits."""
 
 from __future__ import annotations
 
 import sys
-from types import TracebackType
+import time
+from types import FrameType, TracebackType
 from typing import Any
 
 from polyrelu.runs import live
 
 
+class StopSoon(live.CtrlC):
+    """Stops a measurement at once, a picture when it is drawn: inside the drawing library an exception may get lost."""
+
+    def _interrupt(self, number: int, frame: FrameType | None) -> None:
+        if self.at_once:
+            self.asked = time.monotonic()  # remembered, should a measurement take it for a failure of its own
+            raise KeyboardInterrupt
+        super()._interrupt(number, frame)
+
+
 class InspectionLive:
-    """Progress on stderr (a terminal, or nothing is shown). Every file is whole, so Ctrl-C may come at any time."""
+    """Progress on stderr (a terminal, or nothing is shown), and a way to stop; every file is whole at any time."""
 
     def __init__(self, quiet: bool) -> None:
         self.shown = not quiet and sys.stderr.isatty()
-        self.ctrl_c = live.CtrlC("", "")
+        self.ctrl_c = StopSoon("stopping when this picture is drawn", "stopped; finished pictures are kept")
         self.ctrl_c.at_once = True
         self.now = "reading the net and the data"
         self.begun = False
@@ -40,11 +51,18 @@ class InspectionLive:
         if self.bar is not None:
             self.bar.stop()
 
-    def doing(self, what: str) -> None:
-        """This is being measured or drawn now."""
+    def doing(self, what: str, drawing: bool = False) -> None:
+        """This is being measured or drawn now; stop here if that was asked."""
+        self.ctrl_c.at_once = not drawing
+        self.ctrl_c.answer()
         self.now, self.begun = what, True
         if self.bar is not None:
             self.bar.update(self.line, numbers=what)
+
+    def state(self) -> str:
+        """What was being done, and what there is."""
+        kept = f"{len(self.pictures)} picture files and inspection.json are kept" if self.begun else "nothing was done"
+        return f"{self.now.split(' (')[0]}; {kept}"
 
     def drawn(self, name: str) -> None:
         """This picture is there."""

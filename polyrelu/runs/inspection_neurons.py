@@ -14,7 +14,7 @@ from polyrelu.bias.regions import class_regions, cones
 from polyrelu.bias.spectrum import effective_neurons
 from polyrelu.bias.stationary import stationary_directions
 from polyrelu.errors import InputError
-from polyrelu.nets import FixedOutputNet
+from polyrelu.nets import FixedOutputNet, PolyReLUNet
 from polyrelu.runs.inspection_inputs import Subject, some_rows
 from polyrelu.runs.inspection_table import Row, at_least, at_most, cosine, counted, of, sentence, short, unit
 from polyrelu.train.record import Probes
@@ -22,6 +22,15 @@ from polyrelu.train.record import Probes
 EVEN, ALONE = 0.9, 1.1  # averaging ratio and number of centres in use from which, to which, a verdict needs no "nearly"
 STARTS, FIELD_ROWS = 100, 2000  # of the search for stationary directions
 Rows = list[Row]
+
+
+def known(subject: Subject) -> Rows:
+    """Nothing to say about a PolyReLUNet; what cannot be measured of others."""
+    if not subject.shallow:
+        raise InputError(f"this {subject.kind} has no single layer of neurons; only what applies to any net is shown.")
+    if not isinstance(subject.net, PolyReLUNet):
+        raise InputError(f"cosines, balance and alignment are measured for a PolyReLUNet, this is a {subject.kind}.")
+    return []
 
 
 def carriers(subject: Subject) -> Rows:
@@ -115,7 +124,11 @@ def verdict(found: Learned) -> str:
         }
         return f"{opening.get(what, what)}: {why}"
     if found.low < 0.25 < found.high or found.low < 0.75 < found.high:
-        said += f", but with other sub-classes it could be {found.low:.2f} to {found.high:.2f}"
+        said += (
+            f", which could as well be {found.low:.2f} to {found.high:.2f}"
+            if found.verdict != AVERAGES
+            else (f", with a decoupling score that could be {found.low:.2f} to {found.high:.2f}")
+        )
     return said
 
 
@@ -167,10 +180,10 @@ def field(subject: Subject) -> Rows:
     pull = sign * alignment_field(subject.data, u, net.p, seen=net.preprocess)
     median = float(((u * pull).sum(1) / pull.norm(dim=1)).nanmedian())
     if math.isnan(median):
-        raise InputError("no row activates a neuron that counts.")
+        raise InputError("the field is 0 at all neurons that count.")
     words = (
-        f"were the net small, at least half of the neurons that count would be pulled along themselves to a cosine of "
-        f"{at_least(median)} or more (1: at rest)"
+        "were the net small, the pull on at least half of the neurons that count would make a cosine of "
+        f"{at_least(median)} or more with them (1: at rest)"
     )
     return [Row("alignment field", cosine(median), sentence(words), {"median": median, "neurons": len(heavy)})]
 

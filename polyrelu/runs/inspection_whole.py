@@ -10,7 +10,7 @@ from polyrelu.bias.correlation import correlation
 from polyrelu.bias.lipschitz import lipschitz, lipschitz_radius
 from polyrelu.bias.simplicity import simplicity
 from polyrelu.bias.spectrum import feature_stable_rank, weight_stable_ranks
-from polyrelu.bias.svm import cosine_to_svm
+from polyrelu.bias.svm import cosine_to_svm, svm_direction
 from polyrelu.bias.universal import gradient_to_margin
 from polyrelu.errors import InputError
 from polyrelu.nets import LogisticRegression
@@ -121,19 +121,14 @@ def linear(subject: Subject) -> Rows:
         words = f"A separator belongs to labels +1/-1, these data have {data.classes} classes."
         return [*rows, Row("cosine to the SVM", NOTHING, words, status=DOES_NOT_APPLY)]
     try:
-        model = net if isinstance(net, LogisticRegression) else found.map[0]
-        value = cosine_to_svm(model, data)
+        if isinstance(net, LogisticRegression):
+            value, which = cosine_to_svm(net, data), "its weights make"
+        else:
+            way = found.map[0] / found.map[0].norm()
+            value, which = float(way @ svm_direction(data, affine).direction), "its best linear map makes"
     except InputError as error:
-        return [
-            *rows,
-            Row(
-                "cosine to the SVM",
-                NOTHING,
-                sentence(str(error).removeprefix(f"data={data.name}: ")),
-                status=DOES_NOT_APPLY,
-            ),
-        ]
-    which = "its weights make" if isinstance(net, LogisticRegression) else "its best linear map makes"
+        why = sentence(str(error).removeprefix(f"data={data.name}: ").replace("; bias=True allows an offset", ""))
+        return [*rows, Row("cosine to the SVM", NOTHING, why, status=DOES_NOT_APPLY)]
     words = sentence(f"with the widest separator of the data {which} a cosine of {cosine(value)}")
     return [*rows, Row("cosine to the SVM", cosine(value), words, {"cosine": value})]
 

@@ -78,7 +78,7 @@ def gram(at: Weights, X: Tensor, E: Tensor) -> Tensor:
     """<grad q_k, grad q_l>, (m, m). O(m^2 (D + h)) for two-layer nets, O(m^2 parameters) for others."""
     if not closed_form(at.net):
         return _gram_of_rows(at, X, E)
-    X, A, B, C = _shallow(at, X, E)
+    X, A, B, C = shallow(at, X, E)
     G = X.new_zeros(len(X), len(X))
     if "output" in at.names:
         G += (E @ E.T) * (A @ A.T)
@@ -94,7 +94,7 @@ def gram(at: Weights, X: Tensor, E: Tensor) -> Tensor:
 def total(at: Weights, X: Tensor, E: Tensor) -> dict[str, Tensor]:
     """sum_k grad q_k by parameter; put weights into E. One forward and one backward pass."""
     if closed_form(at.net):
-        X, A, B, C = _shallow(at, X, E)
+        X, A, B, C = shallow(at, X, E)
         sums = {"weight": B.T @ X, "output": E.T @ A, "bias": E.sum(dim=0)}
         if isinstance(at.net, PolyReLUNet) and at.polar is not None:
             sums["weight"] -= (at.net.p - 1) * C.sum(dim=0)[:, None] * at.polar.u
@@ -107,7 +107,7 @@ def total(at: Weights, X: Tensor, E: Tensor) -> dict[str, Tensor]:
     return sums
 
 
-def _shallow(at: Weights, X: Tensor, E: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def shallow(at: Weights, X: Tensor, E: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Inputs as the first layer sees them, and A, B, C of the module docstring."""
     net, polar = at.net, at.polar
     if isinstance(net, PolyReLUNet) and polar is not None:

@@ -28,7 +28,7 @@ from torch import Tensor, nn
 
 from polyrelu.data import BLOCK, Dataset
 from polyrelu.nets import Polar, PolyReLUNet
-from polyrelu.train import gradients
+from polyrelu.train import gates, gradients
 from polyrelu.train.landing import Landing, Status, Until
 from polyrelu.train.losses import log_add, log_softplus, rivals
 from polyrelu.train.pair import log_mean_exp
@@ -39,6 +39,7 @@ SEPARATED = math.log(1e-3)  # summed loss from which on the margins decide
 NEAR = 12.0  # constraints this far above the smallest margin are offered to a step
 SEEN = 1e-5  # a constraint that turns out to have this weight should have been offered
 REST = 0.1  # share of the weight that may lie with constraints beyond MOST
+MOST_GATES = 600  # unknown gates of a step
 PATIENCE = 20  # rejected steps, beyond one for each accepted, before the early methods take over again
 MOST = {True: 1500, False: 400}  # constraints of a step: gradients in closed form, or by autograd
 SMALLEST = math.log(1e-130)  # neurons below stay as they are: nothing a float64 net computes depends on them
@@ -62,35 +63,6 @@ def margins(net: nn.Module, data: Dataset) -> Tensor:
             y = data.y[start : start + len(X)]
             found.append(rivals(f[:, None] if f.ndim == 1 else f, y.double() if data.binary else y))
     return torch.cat(found)
-
-
-def end_weights(q: Tensor, K: Tensor, start: Tensor) -> Tensor:
-    """p = softmax(-(q + K p)) by Newton's method from ``start``; K (m, m) positive semi-definite."""
-    t, Kt = start, K @ start
-    value = _level(q, t, Kt)
-    for _ in range(100):
-        p = torch.softmax(-(q + Kt), dim=0)
-        away = p - t
-        on = ((p > 1e-12) | (t.abs() > 1e-12)).nonzero()[:, 0]
-        inner, weight = K[on][:, on], p[on]
-        A = weight[:, None] * (inner - weight @ inner)
-        A.diagonal().add_(1.0)
-        way = torch.zeros_like(t)
-        way[on] = torch.linalg.solve(A, away[on])
-        K_way, slope, length = K @ way, float((K @ away) @ way), 1.0
-        while True:
-            new = _level(q, t + length * way, Kt + length * K_way)
-            if new <= value - 1e-4 * length * slope + 1e-13 * abs(value) or length < 1e-9:
-                break
-            length /= 2
-        t, Kt, value = t + length * way, Kt + length * K_way, new
-        if abs(slope) <= 1e-13 * max(1.0, abs(value)) or float(way.abs().max()) * length <= 1e-11:
-            break
-    return torch.softmax(-(q + Kt), dim=0)
-
-
-def _level(q: Tensor, t: Tensor, Kt: Tensor) -> float:
-    return float((-(q + Kt)).logsumexp(0) + t @ Kt / 2)
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,9 +123,9 @@ class Late:
     def step(self, stand: Stand, dt: float, start: Tensor) -> Step:
         """Two half steps, extrapolated with one whole step, and how far apart they are relative to |theta|."""
         near = self.tangent(stand, start)
-        whole = self.moved(stand, near, dt, self.weights(near, dt))
-        half, weights = self.half(stand, near, dt / 2)
-        end, weights = self.half(half, self.tangent(half, weights), dt / 2)
+        whole, _ = self.move(stand, near, dt)
+        half, weights = self.move(stand, near, dt / 2)
+        end, weights = self.move(half, self.tangent(half, weights), dt / 2)
         mine, other = dict(end.net.named_parameters()), dict(whole.net.named_parameters())
         apart = {name: mine[name].detach() - other[name].detach() for name in stand.names}
         with torch.no_grad():
@@ -166,21 +138,26 @@ class Late:
         error = math.sqrt(sum(float(gap.square().sum()) for gap in apart.values()))
         return Step(end, error / math.exp(end.log_rho), weights)
 
-    def half(self, stand: Stand, near: Tangent, dt: float) -> tuple[Stand, Tensor]:
-        """One step; constraints that were not offered but turn out to matter are, and it is taken again."""
-        for _ in range(6):
-            p = self.weights(near, dt)
-            new = self.moved(stand, near, dt, p)
+    def move(self, stand: Stand, near: Tangent, dt: float) -> tuple[Stand, Tensor]:
+        """One step; constraints and gates that were not offered but turn out to matter are, and it is taken again."""
+        for _ in range(8):
+            p, s = self.forces(near, dt)
+            new = self.moved(stand, near, dt, p, s)
             q = margins(new.net, self.data)
             self.work += 1
             weights = torch.softmax(-q.flatten(), 0)
             missed = weights > SEEN
             missed[near.chosen] = False
-            if not missed.any() or near.rest is not None:
+            if missed.any() and near.rest is None:
+                extra = near.start.clone().flatten()
+                extra[missed] = SEEN
+                near = self.tangent(stand, extra.view_as(q), torch.cat([near.chosen, missed.nonzero()[:, 0]]))
+                continue
+            pairs = crossed(stand, new, near, p)
+            if pairs is None:
                 break
-            extra = near.start.clone().flatten()
-            extra[missed] = SEEN
-            near = self.tangent(stand, extra.view_as(q), torch.cat([near.chosen, missed.nonzero()[:, 0]]))
+            found = gates.Gates.of(stand, near.X, near.E, pairs)
+            near = replace(near, gates=found, G=gates.gram(stand, near.X, near.E, found))
         full = torch.zeros_like(weights)
         full[near.chosen] = p
         return replace(new, q=q), full.view_as(q)
@@ -208,23 +185,30 @@ class Late:
                 f = (changed(stand.net, rest, small)(X) - stand.net(X)) / small
             drift = (f.reshape(E.shape) * E).sum(dim=1)
         self.work += len(chosen) / len(flat)
-        return Tangent(chosen, X, E, flat[chosen], gradients.gram(stand, X, E), start, rest, share, drift)
+        found = pinned(stand, X, E, start.flatten()[chosen]) if slides(stand) else None
+        G = gradients.gram(stand, X, E) if found is None else gates.gram(stand, X, E, found)
+        return Tangent(chosen, X, E, flat[chosen], G, start, found, rest, share, drift)
 
     def constraints(self, chosen: Tensor, classes: int) -> tuple[Tensor, Tensor]:
         """Rows and signs of constraints by their numbers in the flat q."""
         rows, rival = chosen // classes, chosen % classes
         return taken(self.data, rows), signs(self.data, rows, rival, classes)
 
-    def weights(self, near: Tangent, dt: float) -> Tensor:
-        """The weights at the end of a step."""
+    def forces(self, near: Tangent, dt: float) -> tuple[Tensor, Tensor]:
+        """Weights, and forces through gates, at the end of a step."""
         start = near.start.flatten()[near.chosen]
         start = start / start.sum() if float(start.sum()) > 0 else torch.softmax(-near.q, 0)
         mine = 1 - near.share
-        return mine * end_weights(near.q + dt * near.drift, dt * mine * near.G, start)
+        p, s = gates.end_forces(near.q + dt * near.drift, dt * mine * near.G, start, near.gates)
+        return mine * p, mine * s
 
-    def moved(self, stand: Stand, near: Tangent, dt: float, p: Tensor) -> Stand:
-        """theta + dt sum_k p_k grad q_k."""
+    def moved(self, stand: Stand, near: Tangent, dt: float, p: Tensor, s: Tensor) -> Stand:
+        """theta + dt sum_k p_k grad q_k, the gradients through unknown gates replaced by their forces."""
         pull = gradients.total(stand, near.X, near.E * p[:, None])
+        if near.gates is not None:
+            row, neuron, height, at, _ = near.gates
+            back = p[row] * height * (at > 0) - s
+            pull["weight"].index_add_(0, neuron, back[:, None] * stand.net.preprocess(near.X)[row])  # type: ignore[operator]
         if near.rest is not None:
             pull = {name: part + near.rest[name] for name, part in pull.items()}
         return Stand(changed(stand.net, pull, dt), stand.names, stand.q, stand.loss, stand.tau + dt, stand.log_t)
@@ -246,9 +230,38 @@ class Tangent:
     q: Tensor
     G: Tensor
     start: Tensor
+    gates: gates.Gates | None  # unknown gates of neurons that slide, if any
     rest: dict[str, Tensor] | None  # pull of the constraints left out, if any,
     share: float  # their share of the weight,
     drift: Tensor  # and how fast they move the margins q
+
+
+def slides(stand: Stand) -> bool:
+    """Whether gates may have to be found: one logit, p = 1, both layers trained."""
+    net = stand.net
+    return isinstance(net, PolyReLUNet) and net.p == 1 and net.outputs == 1 and {"weight", "output"} == set(stand.names)
+
+
+def pinned(stand: Stand, X: Tensor, E: Tensor, weights: Tensor) -> gates.Gates | None:
+    """Harmful pairs that lie at their gate already."""
+    t, d, width = gates.planes(stand, X, E)
+    pairs = ((t.abs() <= gates.PINNED * width) & (d < 0) & (weights[:, None] > SEEN)).nonzero()
+    return gates.Gates.of(stand, X, E, pairs[:MOST_GATES]) if len(pairs) else None
+
+
+def crossed(old: Stand, new: Stand, near: Tangent, p: Tensor) -> Tensor | None:
+    """All pairs to treat as unknown if a step took harmful ones through their gates; None if it took no new one."""
+    if not slides(old):
+        return None
+    (t, d, _), (after, _, _) = gates.planes(old, near.X, near.E), gates.planes(new, near.X, near.E)
+    through = ((t > 0) != (after > 0)) & (d < 0) & (p[:, None] > SEEN)
+    known = torch.zeros_like(through)
+    if near.gates is not None:
+        known[near.gates.row, near.gates.neuron] = True
+    fresh = (through & ~known).nonzero()
+    if not len(fresh) or int(known.sum()) + len(fresh) > MOST_GATES:
+        return None
+    return torch.cat([known.nonzero(), fresh])
 
 
 def changed(net: nn.Module, pull: dict[str, Tensor], dt: float) -> nn.Module:

@@ -101,7 +101,9 @@ class ModuleFlow:
             self.note()
         self.curvature, self.age = 0.0, FRESH
         self.way: Tensor | None = None
-        self.dt = 0.01 * self.size(theta) / max(self.size(self.point.slope), 1e-300)
+        self.look()
+        turn = 0.01 * self.size(theta) / max(self.size(self.point.slope), 1e-300)
+        self.dt = turn or 0.01 / max(self.curvature, 1e-300)  # a start at zero has no direction to turn
 
     def at(self, theta: Tensor, tau: float, log_t: float) -> Point:
         """Loss, margin and slope at theta: one pass over the data, gradients relative to the last known loss."""
@@ -133,18 +135,22 @@ class ModuleFlow:
         """One accepted step; a status if there is none."""
         old = self.point
         self.frame = old.log_loss
-        length = self.size(old.theta)
-        if self.size(old.slope) <= STILL * length:
+        length, speed = self.size(old.theta), self.size(old.slope)
+        if speed <= STILL * length:
             return Status.STALLED
         while self.dt > 1e-13 * max(old.tau, 1e-277):
             if self.age >= FRESH:
                 self.look()
             self.dt = min(self.dt, (MOST**2 - 1) / (1.6 * max(self.curvature, 1e-300)))
             dt, stages = self.dt, max(2, 1 + math.ceil(math.sqrt(1 + 1.6 * self.dt * self.curvature)))
-            new, middle = self.chebyshev(old, dt, stages)
-            wrong = self.size(0.8 * (old.theta - new.theta) + 0.4 * dt * (old.slope + new.slope)) / length
-            losses = (old.log_loss, middle, new.log_loss) if in_loss_time(self.loss) else (0.0, 0.0, 0.0)
-            passed = math.log(dt) + log_mean_exp(-losses[0], -losses[1], -losses[2])
+            new = self.chebyshev(old, dt, stages)
+            wrong = self.size(0.8 * (old.theta - new.theta) + 0.4 * dt * (old.slope + new.slope)) / max(
+                length, dt * speed
+            )
+            passed = math.log(dt)
+            if in_loss_time(self.loss):  # log L falls at the rate |slope|^2, so its middle is known to third order
+                bend = dt / 8 * (speed**2 - self.size(new.slope) ** 2)
+                passed += log_mean_exp(-old.log_loss, bend - (old.log_loss + new.log_loss) / 2, -new.log_loss)
             new = replace(new, log_t=log_add(old.log_t, passed))
             if not math.isfinite(wrong + new.log_loss + new.log_t):
                 self.dt, self.age = self.dt / 10, FRESH
@@ -168,8 +174,8 @@ class ModuleFlow:
             return None
         return Status.STEP_UNDERFLOW
 
-    def chebyshev(self, old: Point, dt: float, stages: int) -> tuple[Point, float]:
-        """One step of the method, and log L about halfway; T_j, T_j', T_j'' are Chebyshev polynomials at w0."""
+    def chebyshev(self, old: Point, dt: float, stages: int) -> Point:
+        """One step of the method; T_j, T_j', T_j'' are Chebyshev polynomials at w0."""
         w0 = 1 + 2 / 13 / stages**2
         T, first, second = [1.0, w0], [0.0, 1.0], [0.0, 0.0]
         for j in range(2, stages + 1):
@@ -178,16 +184,14 @@ class ModuleFlow:
             second.append(4 * first[j - 1] + 2 * w0 * second[j - 1] - second[j - 2])
         w1 = first[-1] / second[-1]
         b = [second[max(j, 2)] / first[max(j, 2)] ** 2 for j in range(stages + 1)]
-        before, here, middle = old.theta, old.theta + b[1] * w1 * dt * old.slope, old.log_loss
+        before, here = old.theta, old.theta + b[1] * w1 * dt * old.slope
         for j in range(2, stages + 1):
             at = self.at(here, old.tau, old.log_t)
-            if w1 * second[j - 1] / first[j - 1] <= 0.5:
-                middle = at.log_loss
             up, back, push = 2 * b[j] * w0 / b[j - 1], -b[j] / b[j - 2], 2 * b[j] * w1 / b[j - 1]
             pull = -(1 - b[j - 1] * T[j - 1]) * push
             new = (1 - up - back) * old.theta + up * here + back * before
             before, here = here, new + dt * (push * at.slope + pull * old.slope)
-        return self.at(here, old.tau + dt, old.log_t), middle
+        return self.at(here, old.tau + dt, old.log_t)
 
     def look(self) -> None:
         """The largest curvature: power iteration on differences of slopes, beginning where the last one ended."""
@@ -198,7 +202,7 @@ class ModuleFlow:
             length = self.size(way)
             if not 0 < length < math.inf:
                 break
-            small = step * self.size(theta) / length
+            small = step * (self.size(theta) or 1.0) / length
             bent = (self.at(theta + small * way, self.point.tau, self.point.log_t).slope - slope) / small
             last, self.curvature, way = self.curvature, self.size(bent) / length, bent / self.size(bent)
             if abs(self.curvature - last) < 0.05 * self.curvature:

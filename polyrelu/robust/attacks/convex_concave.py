@@ -113,13 +113,13 @@ def lift(net: nn.Module, shallow: Shallow, X: Tensor, y: Tensor, rows: Rows, fou
     n = len(X)
     step = best_steps(rows, found)
     step = step * _turning(shallow.ray(X, y, rows, step))[:, None]
-    broken = _checked(net, X, y, step @ shallow.Q)
+    broken = checked(net, X, y, step @ shallow.Q)
     bias = torch.full((n,), torch.inf, dtype=torch.float64).scatter_reduce(0, rows.point, rows.beta, "amin")
     home = shallow.centre - X
     away = torch.where(bias <= 0, torch.linalg.vector_norm(home, dim=1), torch.inf)
     nearer = (away < broken.radius).nonzero()[:, 0]
     if len(nearer):
-        broken.improve(nearer, _checked(net, X[nearer], y[nearer], home[nearer]))
+        broken.improve(nearer, checked(net, X[nearer], y[nearer], home[nearer]))
     return broken
 
 
@@ -153,7 +153,7 @@ def _turning(ray: Ray) -> Tensor:
     return torch.where(scale.isinf(), 1.0, scale)
 
 
-def _checked(net: nn.Module, X: Tensor, y: Tensor, D: Tensor) -> Broken:
+def checked(net: nn.Module, X: Tensor, y: Tensor, D: Tensor) -> Broken:
     """Rows of D that truly break the net, lengthened by at most 1e-8 where rounding needs it; radius inf otherwise."""
     D = D.clone()
     broken = torch.zeros(len(X), dtype=torch.bool)

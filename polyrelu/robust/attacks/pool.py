@@ -77,16 +77,22 @@ def spread_out(X: Tensor, count: int) -> Tensor:
     return torch.tensor(taken, dtype=torch.int64, device=X.device)
 
 
+def check_pool(source: Labelled, X: Tensor, y: Tensor) -> None:
+    """Rows and labels as (X, y) have them, or an InputError."""
+    columns = getattr(source, "dim", None) or source.rows().shape[1]  # a Dataset need not read its rows for that
+    labels = set(source.y.tolist())
+    require(columns == X.shape[1], "pool", f"{columns} columns", f"{X.shape[1]}, as many as X")
+    binary = y.is_floating_point()
+    good = labels <= {1, -1} if binary else not source.y.is_floating_point()
+    require(good, "pool.y", sorted(labels)[:5], "+1/-1" if binary else "classes 0, 1, 2, ..., as in y")
+
+
 def pool_of(source: Labelled | None, X: Tensor, y: Tensor) -> Pool:
     """``source`` in the dtype and with the kind of labels of (X, y); X and y themselves where there is none."""
     if source is None:
         return Pool(X, y)
-    rows, labels = source.rows().to(X), source.y.to(X.device)
-    require(rows.shape[1] == X.shape[1], "pool", f"{rows.shape[1]} columns", f"{X.shape[1]}, as many as X")
-    binary = y.is_floating_point()
-    good = set(labels.tolist()) <= {1, -1} if binary else not labels.is_floating_point()
-    require(good, "pool.y", sorted(set(labels.tolist()))[:5], "+1/-1" if binary else "classes 0, 1, 2, ..., as in y")
-    labels = labels.to(y)
+    check_pool(source, X, y)
+    rows, labels = source.rows().to(X), source.y.to(y)
     if source.centres is None or source.cluster is None:
         return Pool(rows, labels)
     cluster = source.cluster.to(X.device)

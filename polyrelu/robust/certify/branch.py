@@ -7,8 +7,8 @@ P never needs branching. A node bounds N^(q/p) by weights on relu(t_j)^q, slopes
 - root: N^(q/p) <= sum_j (b_j relu(t_j)^p)^(q/p), q = min(p, 2): equal for p <= 2, and for p > 2 where one term leads;
 - leaders (p > 2): where b_g^(1/p) t_g is the largest, the others count q/p times, (1 + x^p)^(q/p) <= 1 + (q/p) x^q, or
   less where the ratios x are known to be small or nearly fixed: nearly exact for separated centres;
-- boxes lo_j <= t_j <= hi_j: for p > 2 N itself, bent upwards only where the ball leaves too little curvature; for
-  p <= 2 signs, and chords.
+- boxes lo_j <= t_j <= hi_j: for p > 2 N itself, bent upwards only where the ball leaves too little curvature, or
+  chords; for p <= 2 signs, and chords.
 
 All nodes of all points are solved together, worst first. A point is done when its bound is within ``tol`` of the radius
 found by the attack; budgets in nodes or seconds return the best bound so far. Everything proven holds in real
@@ -18,7 +18,9 @@ arithmetic for the stored weights: the reduction's mistake and rounding are part
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from numbers import Integral, Real
 from typing import NamedTuple, final
 
 import torch
@@ -38,18 +40,24 @@ LEADERS = 200  # nodes a row may spend on leaders
 @final
 @dataclass(frozen=True)
 class Budget:
-    """When to stop: nodes of branch and bound a point, seconds a point (on average over a call); None is no limit.
+    """When to stop: nodes of branch and bound a point, seconds a point; None is no limit.
 
-    The root is always solved; ``nodes=0`` or ``seconds=0`` stops after it.
+    The whole ball is always bounded: one to three nodes for each rival class, after which ``nodes=0`` or ``seconds=0``
+    stops. Cutting boxes keeps to ``nodes``, but for the last few; leaders (p > 2) are begun where there are no more of
+    them than that, and may take three nodes each. ``seconds`` are an average over the points of a call, begin when the
+    first attack has ended, and are looked at between batches of nodes: the one under way is finished.
     """
 
     nodes: int | None = 300
     seconds: float | None = None
 
     def __post_init__(self) -> None:
-        """Refuse negative budgets."""
-        require(self.nodes is None or self.nodes >= 0, "budget.nodes", self.nodes, "a whole number >= 0, or None")
-        require(self.seconds is None or self.seconds >= 0, "budget.seconds", self.seconds, "a number >= 0, or None")
+        """Refuse what is no budget."""
+        nodes, seconds = self.nodes, self.seconds
+        good = nodes is None or (isinstance(nodes, Integral) and not isinstance(nodes, bool) and nodes >= 0)
+        require(good, "budget.nodes", nodes, "a whole number >= 0, or None")
+        good = seconds is None or (isinstance(seconds, Real) and not isinstance(seconds, bool) and seconds >= 0)
+        require(good, "budget.seconds", seconds, "a number >= 0, or None")
 
 
 class Certified(NamedTuple):
@@ -62,25 +70,36 @@ class Certified(NamedTuple):
 
 @single_threaded
 def certify(
-    net: Shallow, X: Tensor, y: Tensor, rows: Rows, z: Tensor, upper: Tensor, *, tol: float, budget: Budget
+    net: Shallow,
+    X: Tensor,
+    y: Tensor,
+    rows: Rows,
+    z: Tensor,
+    upper: Tensor,
+    *,
+    tol: float,
+    budget: Budget,
+    done: Callable[[int], None] = lambda count: None,
 ) -> Certified:
     """A proven lower bound of the radius of each point, at most the radius ``upper`` (n,) found for it.
 
-    ``z`` (R, k) are the attack's points, where the search starts; they decide speed and tightness only.
+    ``z`` (R, k) are the attack's points, where the search starts; they decide speed and tightness only. ``done`` is
+    told now and then how many points are done; one under way counts by its share of ``budget.nodes``.
     """
     clock = _Clock(budget, len(X))
     ball = Ball(net, X, y, upper, rows, z)
-    target = torch.minimum(upper / (1 + tol), ball.reach)[rows.point]
+    target = torch.minimum(upper / (1 + tol), ball.reach)[rows.point] * net.stretch
     best = _root(ball, target)
+    done(len(X) - len(torch.unique(rows.point[best < target])))
     tree = Boxes.whole(ball, best, target)
     if net.p > 2 and not clock.over:
         led = tree.row[tree.bound < best[tree.row]]
         near = led[best[led] > 0.9 * target[led]]
         near = near[ball.can_lead(near).sum(1) <= clock.left]
         best[near] = torch.maximum(best[near], _leaders(ball, near, target, clock.left))
-    best = _split(ball, tree, best, target, clock)
+    best = _split(ball, tree, best, target, clock, done)
     least = torch.full((len(X),), torch.inf, dtype=torch.float64).scatter_reduce(0, rows.point, best, "amin")
-    return Certified(torch.minimum(ball.reach, least), ball.nodes, ball.z)
+    return Certified(torch.minimum(ball.reach, least / net.stretch), ball.nodes, ball.z)
 
 
 class _Clock:
@@ -255,7 +274,7 @@ class Boxes:
         return Boxes(self.row, self.low, self.high, bound, z, wins)
 
 
-def _split(ball: Ball, tree: Boxes, best: Tensor, target: Tensor, clock: _Clock) -> Tensor:
+def _split(ball: Ball, tree: Boxes, best: Tensor, target: Tensor, clock: _Clock, done: Callable[[int], None]) -> Tensor:
     """Split boxes, worst node first, until every row reaches its target or the budget ends; returns row bounds.
 
     Rows whose leaders came close while the whole box did not are left alone: splitting would be in vain.
@@ -263,12 +282,17 @@ def _split(ball: Ball, tree: Boxes, best: Tensor, target: Tensor, clock: _Clock)
     hopeless = (tree.bound < 0.9 * best[tree.row]) & (best[tree.row] > 0.98 * target[tree.row])
     open_ = tree[(best[tree.row] < target[tree.row]) & ~hopeless]
     rows, closed = open_.row, torch.full_like(best, torch.inf)
+    each = 2 if ball.net.p == 1 else 4  # nodes spent by cutting one: two halves, each bounded once or twice
     while len(open_.row) and not clock.over:
-        point = ball.rows.point[open_.row]
-        going = (ball.nodes[point] < (clock.nodes or torch.inf)).nonzero()[:, 0]
-        if not len(going):
+        order = (open_.bound / target[open_.row]).argsort()
+        if clock.nodes is not None:
+            point = ball.rows.point[open_.row[order]]
+            order = order[each * _rank(point) < clock.nodes - ball.nodes[point]]
+        if not len(order):
             break
-        order = going[(open_.bound[going] / target[open_.row[going]]).argsort()]
+        point = torch.unique(ball.rows.point[open_.row[order]])
+        share = 0 if clock.nodes is None else int((ball.nodes[point] / clock.nodes).clamp(max=1).sum())
+        done(len(ball.nodes) - len(point) + share)
         batch = order[: len(_batches(ball, len(order))[0])]
         rest = torch.ones(len(open_.row), dtype=torch.bool)
         rest[batch] = False
@@ -280,6 +304,14 @@ def _split(ball: Ball, tree: Boxes, best: Tensor, target: Tensor, clock: _Clock)
     bound = closed.scatter_reduce(0, open_.row, open_.bound, "amin")
     best[rows] = torch.maximum(best[rows], bound[rows])
     return best
+
+
+def _rank(point: Tensor) -> Tensor:
+    """How many entries before this one name the same point."""
+    order = point.argsort(stable=True)
+    ordered, rank = point[order], torch.empty_like(point)
+    rank[order] = torch.arange(len(point)) - torch.searchsorted(ordered, ordered)
+    return rank
 
 
 def _halves(ball: Ball, nodes: Boxes) -> Boxes:
@@ -295,7 +327,10 @@ def _halves(ball: Ball, nodes: Boxes) -> Boxes:
 
 
 def _chords(ball: Ball, nodes: Boxes, q: float) -> Relaxation:
-    """p <= 2: N^(q/p) on boxes. relu(t)^p below its chord in relu(t)^q, the power q/p below its tangent at S."""
+    """N^(q/p) on boxes, q = p for p <= 2 or q = 1 for any p: relu(t)^p lies below its chord in relu(t)^q.
+
+    The power q/p lies below its tangent at S; any S > 0 will do.
+    """
     p, row = ball.net.p, nodes.row
     opposite = ball.part.opposite[row] * (nodes.high > 0)
     low, high = nodes.low.clamp(min=0), nodes.high.clamp(min=0)
@@ -304,7 +339,8 @@ def _chords(ball: Ball, nodes: Boxes, q: float) -> Relaxation:
     steep = (high.pow(p) - low.pow(p)) / torch.where(thin, 1.0, wide)
     steep = torch.where(thin, p / q * high.clamp(min=1e-300).pow(p - q), steep)
     power = q / p
-    S = ((opposite * (nodes.z @ ball.net.C.T).clamp(min=0).pow(p)).sum(1) + ball.slack[row]).clamp(min=1e-30)
+    S = (opposite * (nodes.z @ ball.net.C.T).clamp(min=0).pow(p)).sum(1) + ball.slack[row]
+    S = torch.maximum(S, 1e-30 * (opposite * high.pow(p)).sum(1)).clamp(min=1e-300)
     rate = power * S.pow(power - 1)
     weight = rate[:, None] * opposite * steep
     shift = (opposite * (high.pow(p) - steep * high.pow(q))).sum(1)

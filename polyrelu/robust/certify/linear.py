@@ -49,7 +49,7 @@ def linear_radius(net: PolyReLUNet, X: Tensor, y: Tensor, norm: float | str = 2,
     """The larger of both bounds of this module, the least over rivals: a proven radius of each point, (n,) float64.
 
     Misclassified points have radius 0. O(h D) for each radius tried and rival class (l2: O(h min(h, D))). For p >= 2
-    and l2 `cheap_radius` is often as good, and branch and bound always better.
+    and l2 `cheap_radius` is often as good, and branch and bound mostly better; `bracket` takes the largest.
 
     Parameters
     ----------

@@ -1,18 +1,19 @@
 r"""One leaf of branch and bound: a convex relaxation, solved well enough, bounded rigorously.
 
 The points that break a PolyReLUNet satisfy P(z) <= N(z), own and opposite terms, both sums of c_j relu(t_j)^p with
-t = C z. For 1 <= q <= min(p, 2) the q/p-th power of both sides keeps P convex (the q-th power of a p-norm), and a leaf
-gives weights, slopes and a constant with N^(q/p) <= sum_j W_j relu(t_j)^q + sum_j L_j t_j + c. For every lambda >= 0,
+t = C z. For 1 <= q <= p the q/p-th power of both sides keeps P convex (the q-th power of a p-norm), and a leaf gives
+weights, slopes and a constant with N^(q/p) <= sum_j W_j relu(t_j)^q + sum_j L_j t_j + c. For every lambda >= 0,
 
     r^2/2 >= min_z  |z - s|^2/2 + lambda ( P(z)^(q/p) - sum_j W_j h_j(t_j) - <L, t> - c )                          (*)
 
-where h_j >= relu^q is the smallest majorant of curvature at most K_j = share_j / (lambda W_j):
+where h_j >= relu^q is the smallest majorant of curvature at most K_j = share_j / (lambda W_j). For q < 2 it is
 
     h(t) = 0 (t < -e),   K (t + e)^2 / 2 (-e <= t <= b),   t^q (t > b),   b = (q^2/(2K))^(1/(2-q)),   e = b (2/q - 1).
 
 sum_j share_j c_j c_j^T <= (1 - MU) I makes (*) strongly convex, so any z proves value(z) - |gradient|^2/(2 MU): the
 solver's accuracy affects tightness, never soundness. q = 2 needs no smoothing but lambda W_j <= share_j / 2; q = 1 is
-safe where the opposite pre-activations at x are negative; q just below 2 is nearly exact for separated centres.
+safe where the opposite pre-activations at x are negative; q just below 2 is nearly exact for separated centres. q > 2
+has no majorant of bounded curvature but on boxes t_j <= hi_j: there q = p, and h_j is that of `box_terms`.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ class Relaxation:
     """A batch of leaves over one set of directions; rows are leaves.
 
     C (m, k) directions; s (B, k) the points; own (B, m) >= 0 and own_constant (B,) make P; weight, slope (B, m) and
-    constant (B,) bound N^(q/p); share (B, m); q (B, 1), all of it 2 or all of it below.
+    constant (B,) bound N^(q/p); share (B, m); q (B, 1), all of it 2 or all of it below, or p on boxes low, high (B, m).
     """
 
     C: Tensor
@@ -173,7 +174,7 @@ def box_terms(leaf: Relaxation, T: Tensor, lam: Tensor, low: Tensor, high: Tenso
     W, hi = torch.where(weighted, leaf.weight, 1.0), torch.where(weighted, high, 1.0)
     K = torch.where(weighted, leaf.share, 1.0) / (lam[:, None] * W)
     half = K * hi.pow(2 - p) / 2
-    covered = half >= p * (p - 1) / 2 * (1 - 1e-9)
+    covered = half >= p * (p - 1) / 2
     a = torch.where(half < 1, hi - hi * half.clamp(min=1e-300).rsqrt(), hi * _tangent_ratio(half, p))
     chord = (low > 0) & (a < low) & ~covered
     a = torch.where(covered, hi, torch.where(chord, low, a))

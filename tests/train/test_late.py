@@ -1,0 +1,169 @@
+"""The end of training: weights against their equation, steps against the early method, laws of the flow kept."""
+
+import importlib
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from polyrelu import Dataset, OrthonormalMixture, PolyReLUNet, Status, Until, flow
+from polyrelu.bias.kkt import kkt
+from polyrelu.bias.margins import margin_history, margins
+from polyrelu.nets import MLP, LogisticRegression
+from polyrelu.train.gates import end_forces
+
+F64 = torch.float64
+LEVELS = (-10.0, -15.0, -20.0, -120.0, -881.0)
+door = importlib.import_module("polyrelu.train.flow")
+
+
+@pytest.fixture(scope="module")
+def data():
+    return OrthonormalMixture(dim=30, positive=3, negative=2, alpha=0.1, dtype=F64).sample(150, seed=0)
+
+
+def small(p, **more):
+    return PolyReLUNet(30, 20, p, init="balanced", scale=1e-4, seed=0, dtype=F64, **more)
+
+
+@pytest.fixture(scope="module", params=[1.0, 3.0])
+def run(request, data):
+    """Trained to 1e-1000, with the checkpoints of the published table."""
+    return flow(small(request.param), data, until=Until(log10_loss=-1000), checkpoints=LEVELS)
+
+
+@pytest.mark.parametrize("scale", [0.0, 1.0, 1e3, 1e6])
+def test_end_weights_solve_their_equation(scale):
+    source = torch.Generator().manual_seed(0)
+    J = torch.randn(60, 25, generator=source, dtype=F64)
+    q, K = 30 * torch.rand(60, generator=source, dtype=F64), scale * J @ J.T
+    p, _ = end_forces(q, K, torch.full((60,), 1 / 60, dtype=F64))
+    assert float(p.sum()) == pytest.approx(1)
+    active = p > 1e-8
+    level = q + K @ p + p.clamp(min=1e-300).log()  # the same for every constraint with weight
+    assert float(level[active].max() - level[active].min()) <= 1e-6 * max(1.0, scale)
+
+
+def test_a_loss_of_1e_minus_1000_is_landed_on(run, data):
+    assert run.status is Status.LOSS and -1000.01 <= run.log10_loss <= -1000
+    assert margins(run.net, data).log10_loss == pytest.approx(run.log10_loss, abs=1e-6)
+    assert run.counts["late_steps"] > 0
+
+
+def test_checkpoints_have_their_losses_and_growing_margins(run, data):
+    assert tuple(run.checkpoints) == LEVELS
+    found = [margins(net, data) for net in run.checkpoints.values()]
+    assert [one.log10_loss for one in found] == pytest.approx(LEVELS, abs=0.01)
+    smoothed = [one.smoothed for one in found]
+    assert smoothed == sorted(smoothed)
+
+
+def test_the_smoothed_margin_never_falls_and_a_kkt_point_is_near(run, data):
+    history = margin_history(run, tolerance=1e-11)
+    late = run.history.log_loss + math.log(len(data)) < math.log(1e-3)
+    assert late.sum() > 10 and np.diff(history.log_smoothed[late]).min() >= -1e-11
+    assert kkt(run.net, data).stationarity < 1e-2
+
+
+def test_time_and_loss_obey_their_law(run):
+    """L = Theta(1 / (t (log t)^(2 - 2/L))), degree L = 2 (Lyu & Li, Thm 4.3): log(1/L) - log t - log log t is bounded."""
+    history = run.history
+    end = history.log_loss < -100
+    gap = -history.log_loss[end] - history.log_time[end] - np.log(history.log_time[end])
+    assert np.ptp(gap) < 1.5 and end.sum() > 5
+
+
+@pytest.mark.parametrize("loss", ["exp", "logistic"])
+def test_the_same_flow_as_the_early_method(data, loss, monkeypatch):
+    start = flow(small(3.0), data, loss=loss, until=Until(log10_loss=-5.5), rtol=1e-4)
+    late = flow(start.net, data, loss=loss, until=Until(log10_loss=-12), rtol=1e-4, after=start)
+    monkeypatch.setattr(door, "ready", lambda *_: False)
+    early = flow(start.net, data, loss=loss, until=Until(log10_loss=-12), rtol=1e-5, after=start)
+    assert late.counts["late_steps"] > 3 and "late_steps" not in early.counts
+    assert late.history.log_time[-1] == pytest.approx(early.history.log_time[-1], abs=2e-2)
+    a, b = (one.net(data.rows()).detach() for one in (late, early))
+    assert float((a - b).norm() / b.norm()) < 2e-3
+
+
+def test_more_accurate_with_a_smaller_tolerance(data):
+    ends = [flow(small(3.0), data, until=Until(log10_loss=-60), rtol=rtol).net for rtol in (1e-2, 1e-3, 1e-5)]
+    a, b, exact = (net(data.rows()).detach() for net in ends)
+    far, near = (float((one - exact).norm() / exact.norm()) for one in (a, b))
+    assert near < far < 1e-3
+
+
+def test_going_on_is_the_same_as_not_stopping(data):
+    half = flow(small(3.0), data, until=Until(log10_loss=-30), rtol=1e-4)
+    rest = flow(half.net, data, until=Until(log10_loss=-90), rtol=1e-4, after=half, checkpoints=(-20, -60))
+    whole = flow(small(3.0), data, until=Until(log10_loss=-90), rtol=1e-4)
+    assert list(rest.checkpoints) == [-60]  # -20 was behind it
+    a, b = (one.net(data.rows()).detach() for one in (rest, whole))
+    assert float((a - b).norm() / b.norm()) < 1e-3
+    assert rest.evaluations > half.evaluations and (np.diff(rest.history.clock) > 0).all()
+
+
+def test_a_start_no_float_holds_and_snapshots_on_the_way(data):
+    net = PolyReLUNet(30, 20, 3.0, init="balanced", scale=1e-300, seed=0)
+    time = math.exp(200.0)
+    out = flow(net, data.to(torch.float32), until=Until(log10_loss=-150), record=[time])
+    assert out.status is Status.LOSS and out.net.dtype == torch.float32 and out.net.width == 20
+    assert [math.log(t) for t in out.snapshots] == pytest.approx([200.0])
+    loss = margins(out.snapshots[next(iter(out.snapshots))], data).log10_loss
+    place = np.interp(200.0, out.history.log_time, out.history.log_loss / math.log(10))
+    assert loss == pytest.approx(place, abs=1.0)
+
+
+def test_several_classes_a_bias_and_other_modules():
+    source = torch.Generator().manual_seed(1)
+    y = torch.arange(60) % 3
+    X = torch.eye(8, dtype=F64)[y] + 0.1 * torch.randn(60, 8, generator=source, dtype=F64)
+    data = Dataset(X, y)
+    nets = [
+        PolyReLUNet(8, 12, 2.0, 3, init="balanced", scale=0.1, dtype=F64),
+        PolyReLUNet(8, 12, 3.0, 3, init="balanced", scale=0.1, bias=True, dtype=F64),
+        MLP(8, 16, 3, 3, scale=0.7, dtype=F64),
+        LogisticRegression(8, 3, dtype=F64),
+    ]
+    for net in nets:
+        out = flow(net, data, loss="cross_entropy", until=Until(log10_loss=-200))
+        assert out.status is Status.LOSS and out.accuracy == 1, type(net)
+        with torch.no_grad():
+            f = out.net(X)
+        q = (f.gather(1, y[:, None]) - f).scatter(1, y[:, None], torch.inf)
+        again = float((-q).flatten().logsumexp(0) - math.log(60)) / math.log(10)
+        assert again == pytest.approx(out.log10_loss, abs=1e-6)
+
+
+def test_neurons_that_slide_along_gates_are_followed():
+    """p = 1 and random labels: neurons rest on the planes of single samples, where no gate is right."""
+    source = torch.Generator().manual_seed(0)
+    X = torch.randn(20, 5, generator=source, dtype=F64)
+    data = Dataset(X, torch.sign(torch.randn(20, generator=source, dtype=F64)))
+    net = PolyReLUNet(5, 20, 1.0, init="balanced", scale=0.1, dtype=F64)
+    out = flow(net, data, until=Until(log10_loss=-60), checkpoints=(-6,))
+    assert out.status is Status.LOSS and out.counts["late_rejected"] <= 5
+    first, last = (margins(one, data) for one in (out.checkpoints[-6], out.net))
+    assert last.normalised > 1.05 * first.normalised
+    blind, seeing = (kkt(out.net, data, widen=widen).stationarity for widen in (0.0, 1e-3))
+    assert seeing < 0.15 < blind
+
+
+class Stop:
+    """Interrupts at the given step."""
+
+    def __init__(self, at):
+        self.left = at
+
+    def update(self, **_):
+        self.left -= 1
+        if self.left == 0:
+            raise KeyboardInterrupt
+
+
+def test_an_interrupt_keeps_what_was_reached(data):
+    whole = flow(small(3.0), data, until=Until(log10_loss=-500))
+    early = sum(whole.counts[name] for name in ("steps",))
+    out = flow(small(3.0), data, until=Until(log10_loss=-500), progress=Stop(int(early) + 6))
+    assert out.status is Status.INTERRUPTED and -500 < out.log10_loss < -5
+    assert margins(out.net, data).log10_loss == pytest.approx(out.log10_loss, abs=1e-6)
