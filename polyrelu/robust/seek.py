@@ -25,11 +25,11 @@ def descend(net: PolyReLUNet, shallow: Shallow, X: Tensor, y: Tensor, rows: Rows
 
 
 def seek(net: PolyReLUNet, shallow: Shallow, X: Tensor, y: Tensor, rows: Rows, broken: Broken) -> None:
-    """For points nothing has broken: the nearest broken one among points to and fro the net's directions, far and near.
+    """For points nothing has broken: the nearest broken one among points along the net's directions, near and far.
 
-    c + t v, v the heaviest directions, their mean, what each is off it and the way that turns all neurons off, with both
-    signs; t from a millionth of the points' distance from the centre c to a million times that. 41 passes of the net
-    over a few hundred points.
+    c + t v, v the heaviest directions, their mean, what each is off it, and the way that turns all neurons on or off
+    (where they are independent), with both signs; t from a millionth of the points' distance from the centre c to a
+    million times that. 41 passes of the net over a few hundred points.
     """
     lost = broken.radius.isinf().nonzero()[:, 0]
     if not len(lost):
@@ -37,10 +37,8 @@ def seek(net: PolyReLUNet, shallow: Shallow, X: Tensor, y: Tensor, rows: Rows, b
     heavy = shallow.coefficients.abs().amax(dim=0).argsort(descending=True)[:SEEK]
     V = shallow.C[heavy] @ shallow.Q
     middle = V.mean(dim=0, keepdim=True)
-    off = (
-        torch.linalg.pinv(shallow.C).sum(dim=1) @ shallow.Q
-    )  # its mirror image has every neuron off, where directions are independent
-    V = unit(torch.cat([V, V - middle, middle, off[None]]))
+    all_on = torch.linalg.pinv(shallow.C).sum(dim=1) @ shallow.Q
+    V = unit(torch.cat([V, V - middle, middle, all_on[None]]))
     V = torch.cat([V, -V])
     size = float(torch.linalg.vector_norm(X[lost] - shallow.centre, dim=1).median()) or 1.0
     Z, away = X[lost].clone(), torch.full((len(lost),), torch.inf, dtype=torch.float64)

@@ -19,8 +19,9 @@ from polyrelu.data import Dataset
 from polyrelu.errors import require
 from polyrelu.nets import PolyReLUNet
 from polyrelu.train.descent import logits
+from polyrelu.train.finish import finish
 from polyrelu.train.landing import Status, Until
-from polyrelu.train.late import SEPARATED, finish, ready
+from polyrelu.train.late import SEPARATED, ready
 from polyrelu.train.losses import check_loss, in_loss_time
 from polyrelu.train.module_flow import module_flow
 from polyrelu.train.polar_flow import polar_flow

@@ -67,7 +67,7 @@ def test_the_smoothed_margin_never_falls_and_a_kkt_point_is_near(run, data):
 
 
 def test_time_and_loss_obey_their_law(run):
-    """L = Theta(1 / (t (log t)^(2 - 2/L))), degree L = 2 (Lyu & Li, Thm 4.3): log(1/L) - log t - log log t is bounded."""
+    """L = Theta(1 / (t (log t)^(2 - 2/L))), degree L = 2 (Lyu & Li, Thm 4.3): log(1/(L t log t)) is bounded."""
     history = run.history
     end = history.log_loss < -100
     gap = -history.log_loss[end] - history.log_time[end] - np.log(history.log_time[end])
