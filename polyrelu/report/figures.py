@@ -14,10 +14,11 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from polyrelu.bias.alignment import carrying, weighted_quantiles
+from polyrelu.bias.phases import aligned, fallen, median_alignment
 from polyrelu.errors import require
 from polyrelu.files import write_atomically
-from polyrelu.report.neurons import carrying, weighted_quantiles
-from polyrelu.report.timeline import LN10, Timeline, aligned, decade_ticks, fallen
+from polyrelu.report.timeline import LN10, Timeline, decade_ticks
 from polyrelu.train import History, Trajectory
 
 CENTRE, AVERAGE = "#0072B2", "#D55E00"  # blue and vermilion of Okabe & Ito: told apart by every kind of eye
@@ -47,7 +48,7 @@ def trajectory_figure(trajectory: Trajectory, title: str = "") -> Figure:
     with rc_context(STYLE):
         if not history.log_contribution.size:
             return _loss_only(history, title)
-        figure = _canvas((10, 8.8), title)
+        figure = canvas((10, 8.8), title)
         grid = figure.add_gridspec(
             3, 2, width_ratios=(3.1, 1), height_ratios=(1.25, 0.8, 1.15),
             left=0.075, right=0.955, top=0.905, bottom=0.065, hspace=0.24, wspace=0.07,
@@ -111,13 +112,9 @@ class Crowd:
         found = [("sub-class centre", CENTRE, centre), ("class average", AVERAGE, average)]
         return [kind for kind in found if kind[2].size]
 
-    def median_alignment(self) -> NDArray[np.float64]:
-        """Of the neurons that carry the net, to whatever is nearest, over time."""
-        best = np.maximum.reduce([cosines for _, _, cosines in self.kinds()])
-        return self.spread(best, self.main)[:, 1]
 
-
-def _canvas(size: tuple[float, float], title: str) -> Figure:
+def canvas(size: tuple[float, float], title: str) -> Figure:
+    """A white figure with its title top left."""
     figure = Figure(figsize=size, dpi=100, facecolor="white")
     FigureCanvasAgg(figure)
     figure.suptitle(title, x=0.012, y=0.985, ha="left", va="top", fontsize=13, fontweight="bold", color=INK)
@@ -125,7 +122,7 @@ def _canvas(size: tuple[float, float], title: str) -> Figure:
 
 
 def _loss_only(history: History, title: str) -> Figure:
-    figure = _canvas((10, 4), title)
+    figure = canvas((10, 4), title)
     panel = figure.add_axes((0.075, 0.13, 0.9, 0.7))
     line = Timeline.of(history)
     _loss(panel, line, history)
@@ -197,7 +194,7 @@ def _bars(panel: Axes, crowd: Crowd) -> None:
 
 def _phases(panels: Sequence[Axes], line: Timeline, crowd: Crowd) -> None:
     """Directions first, norms later: three tinted spans, where the run shows them in that order."""
-    turned, falls = aligned(crowd.median_alignment()), fallen(crowd.history)
+    turned, falls = aligned(median_alignment(crowd.history)), fallen(crowd.history)
     if turned is None or falls is None or not 0 < turned < falls:
         return
     edges = [line.x[0], line.x[turned], line.x[falls], line.x[-1]]

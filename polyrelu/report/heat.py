@@ -13,7 +13,7 @@ from matplotlib.image import AxesImage
 from numpy.typing import ArrayLike, NDArray
 
 from polyrelu.errors import require
-from polyrelu.report.figures import INK, REST, STYLE, _canvas
+from polyrelu.report.figures import INK, REST, STYLE, canvas
 
 MAP = colormaps["RdBu"].with_extremes(bad=REST)  # red below zero, white at zero, blue above; grey: no number
 HEIGHT, TOP = 6.0, 0.95  # inches: a figure of maps, and the part above them
@@ -39,7 +39,7 @@ def correlation_map(
     with rc_context(STYLE):
         left = 0.5 + width(labels)
         across, down = left + 6.6, 6.8
-        figure = _canvas((across, down), title)
+        figure = canvas((across, down), title)
         panel = figure.add_axes((left / across, 0.75 / down, 5.4 / across, 5.4 / down))
         image = heat(panel, values, 1.0)
         for edge in edges[1:-1]:
@@ -65,7 +65,7 @@ def maps(title: str, names: Sequence[Sequence[str]], *, strip: bool) -> tuple[Fi
     left, bottom = 1.0 + longest, 0.45 + (longest if longest > cell else LINE)
     boxes = [*((cell * len(part), 0.15) for part in names), *([(0.9, 0.3)] if strip else []), (0.15, 0.9)]
     across = max(left + sum(wide + gap for wide, gap in boxes), 5.0)
-    figure, axes = _canvas((across, HEIGHT), title), []
+    figure, axes = canvas((across, HEIGHT), title), []
     for wide, gap in boxes:
         axes.append(figure.add_axes((left / across, bottom / HEIGHT, wide / across, 1 - (TOP + bottom) / HEIGHT)))
         left += wide + gap

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike, NDArray
 
 from polyrelu.errors import require
-from polyrelu.report.figures import AVERAGE, CENTRE, INK, QUIET, STYLE, TINTS, _canvas
+from polyrelu.report.figures import AVERAGE, CENTRE, INK, QUIET, STYLE, TINTS, canvas
 from polyrelu.report.timeline import EARLIEST, LN10, VISIBLE, Timeline, decade_ticks
 
 PRODUCT = "#009E73"  # green of Okabe & Ito
@@ -51,7 +51,7 @@ def phase_timeline(
         curves.append(("norms grown:\nsum of |v||w|", AVERAGE, np.exp(total - np.nanmax(total))))
     curves.append(("loss left", INK, np.exp(log_loss[shown] - log_loss[0])))
     with rc_context(STYLE):
-        figure = _canvas((10, 4.8), title)
+        figure = canvas((10, 4.8), title)
         panel = figure.add_axes((0.065, 0.13, 0.73, 0.7))
         place = _scale(panel, log_time[shown], aligned)
         x = place(log_time[shown])
@@ -105,7 +105,7 @@ def margin_figure(
     line = Timeline(line.x[kept], line.scale)
     loss, margins = np.where(np.isfinite(loss), loss, np.nan)[kept], [margin[kept] for margin in margins]
     with rc_context(STYLE):
-        figure = _canvas((10, 6.4), title)
+        figure = canvas((10, 6.4), title)
         grid = figure.add_gridspec(
             2, 1, left=0.085, right=0.97, top=0.86, bottom=0.09, hspace=0.3, height_ratios=(1, 1.3)
         )

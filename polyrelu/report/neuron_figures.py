@@ -12,7 +12,7 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike, NDArray
 
 from polyrelu.errors import require
-from polyrelu.report.figures import AVERAGE, BARS, CENTRE, INK, QUIET, REST, STYLE, _canvas
+from polyrelu.report.figures import AVERAGE, BARS, CENTRE, INK, QUIET, REST, STYLE, canvas
 from polyrelu.report.heat import LINE, Array, heat, inches, label, maps, matrix_of, named, numbers
 
 
@@ -31,7 +31,7 @@ def contribution_bars(
     order = np.argsort(-logs, kind="stable")[:most]
     dark = np.isin(order, np.asarray(carriers, dtype=np.intp))
     with rc_context(STYLE):
-        figure = _canvas((10, 4.6), title)
+        figure = canvas((10, 4.6), title)
         panel = figure.add_axes((0.075, 0.13, 0.9, 0.72))
         heights, tiny = _sizes(logs[order])
         places = np.arange(1, len(order) + 1)

@@ -14,7 +14,7 @@ from matplotlib.ticker import PercentFormatter
 from numpy.typing import NDArray
 
 from polyrelu.errors import require
-from polyrelu.report.figures import AVERAGE, CENTRE, INK, QUIET, STYLE, _canvas
+from polyrelu.report.figures import AVERAGE, CENTRE, INK, QUIET, STYLE, canvas
 from polyrelu.robust.curve import RobustCurve
 
 PROVEN, ATTACKED, UNKNOWN = CENTRE, AVERAGE, "#F0E442"  # blue, vermilion and yellow of Okabe & Ito
@@ -42,7 +42,7 @@ def robust_figure(
         require(math.isfinite(radius) and radius >= 0, f"marks[{label!r}]", radius, "a finite radius >= 0")
     end = _end(curve, marks)
     with rc_context(STYLE):
-        figure = _canvas((8, 5.6), title)
+        figure = canvas((8, 5.6), title)
         panel = figure.add_axes((0.1, 0.23, 0.87, 0.6))
         _draw(panel, curve, _radii(curve, end), end)
         grid = np.linspace(0, end, 1001)

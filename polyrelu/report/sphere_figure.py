@@ -16,7 +16,7 @@ from matplotlib.patches import Circle
 from numpy.typing import ArrayLike, NDArray
 
 from polyrelu.errors import require
-from polyrelu.report.figures import AVERAGE, CENTRE, INK, QUIET, REST, STYLE, _canvas
+from polyrelu.report.figures import AVERAGE, CENTRE, INK, QUIET, REST, STYLE, canvas
 from polyrelu.report.timeline import LN10
 
 POSITIVE, NEGATIVE = "#009E73", "#882E72"  # green of Okabe & Ito and a deep purple; shapes differ too
@@ -69,7 +69,7 @@ def sphere_figure(
     rows, side = math.ceil(len(stages) / columns), min(10 / columns, 4.6)
     height = BELOW + rows * (side + ABOVE) + 0.45
     with rc_context(STYLE):
-        figure = _canvas((10, height), title)
+        figure = canvas((10, height), title)
         for number, stage in enumerate(stages):
             row, column = divmod(number, columns)
             left, bottom = 5 + (column - columns / 2) * side, BELOW + (rows - 1 - row) * (side + ABOVE)

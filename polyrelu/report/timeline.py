@@ -12,10 +12,8 @@ from matplotlib.axis import Axis
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 from numpy.typing import NDArray
 
-from polyrelu.bias.phases import aligned, fallen
+from polyrelu.bias.phases import fallen
 from polyrelu.train import History
-
-__all__ = ["LN10", "Timeline", "aligned", "decade_ticks", "fallen"]
 
 VISIBLE = 0.05  # share of a linear axis that everything before the loss falls must fill
 MANY = 12  # decades after the loss began to fall, beyond which they are counted in decades themselves

@@ -31,6 +31,7 @@ Walk = Callable[[Tensor], Broken]  # the general attack on some of the points
 
 WALK = 20_000  # weights up to which the general attack is worth its time beside ours
 AGAIN, AGAIN_NODES = 4, 10  # rounds and nodes for points whose bounds did not meet; for small budgets half of them
+LOOKS = 5_000_000  # weights times points of a walk between two reports
 POINTS = 2000  # at a time: a thousand neurons and inputs fit in memory many times
 
 
@@ -154,10 +155,14 @@ def bracket(
     _check_margins(exact, margin)
     right, tell = margin > 0, _Teller(progress)
     proven = isinstance(exact, PolyReLUNet) and norm == 2
-    if isinstance(exact, PolyReLUNet) and norm == 2:
+    tell(int(len(X) - right.sum()))
+    if not bool(right.any()) or (isinstance(exact, PolyReLUNet) and _constant(exact)):
+        forever = torch.where(right, torch.inf, 0.0).double()
+        found = Found(forever, forever.clone(), torch.zeros_like(X), torch.zeros(len(X), dtype=torch.long))
+    elif isinstance(exact, PolyReLUNet) and norm == 2:
         found = _shallow_sides(exact, X, y, right, tol, budget, pool, seed, tell)
     else:
-        found = _general_sides(exact, X, y, right, norm, pool, seed)
+        found = _general_sides(exact, X, y, right, norm, pool, seed, tell)
     tell(len(X))
     if isinstance(exact, PolyReLUNet):
         _cut(exact, X, y, found)
@@ -172,6 +177,11 @@ def check_sandwich(lower: Tensor, upper: Tensor) -> None:
     if wrong:
         i = wrong[0]
         raise BrokenSandwich(f"Point {i} has a proven radius {lower[i]:.17g} above the found one {upper[i]:.17g}.")
+
+
+def _constant(net: PolyReLUNet) -> bool:
+    """No neuron counts: right here, right everywhere."""
+    return not bool((net.weight.any(dim=1) & net.output.any(dim=0)).any())
 
 
 def _cut(net: PolyReLUNet, X: Tensor, y: Tensor, found: Found) -> None:
@@ -238,13 +248,10 @@ def _shallow_sides(
     tell: Tell,
 ) -> Found:
     """Attack and certificate in the reduced coordinates, some thousand points at a time."""
-    n = len(X)
+    shallow, n = reduce(net, tol), len(X)
     zero = torch.zeros(n, dtype=torch.float64)
     found = Found(zero, zero.clone(), torch.zeros_like(X), torch.zeros(n, dtype=torch.long))
     done = int(n - right.sum())
-    if done == n:  # nothing to do, and torch.split would make one empty block of it
-        return found
-    shallow = reduce(net, tol)
     for here in torch.split(right.nonzero()[:, 0], POINTS):
 
         def walk(far: Tensor, here: Tensor = here) -> Broken:
@@ -265,9 +272,9 @@ def _both(
     net: PolyReLUNet, shallow: Shallow, X: Tensor, y: Tensor, tol: float, budget: Budget, walk: Walk, tell: Tell
 ) -> Found:
     """Attack and certificate; where they do not meet, each is tried again with what the other has found."""
-    if shallow.groups == 0:  # a constant net: right here, right everywhere
-        forever = torch.full((len(X),), torch.inf, dtype=torch.float64)
-        return Found(forever, forever.clone(), torch.zeros_like(X), torch.zeros(len(X), dtype=torch.long))
+    if shallow.groups == 0:  # all neurons vanish in float64, beside a bias that decides
+        lower, upper = certified_radius(net, X, y), torch.full((len(X),), torch.inf, dtype=torch.float64)
+        return Found(lower, upper, torch.zeros_like(X), torch.zeros(len(X), dtype=torch.long))
     rows = shallow.rows(X, y)
     near = nearest(shallow, rows)
     broken = lift(net, shallow, X, y, rows, near)
@@ -311,14 +318,21 @@ def _both(
 
 
 def _general_sides(
-    net: nn.Module, X: Tensor, y: Tensor, right: Tensor, norm: float, pool: Labelled, seed: int
+    net: nn.Module, X: Tensor, y: Tensor, right: Tensor, norm: float, pool: Labelled, seed: int, tell: Tell
 ) -> Found:
     """The boundary walk above; below, the linear certificate for a PolyReLUNet and nothing for other modules."""
-    broken = _walk(net, X, y, norm, pool, seed)
-    lower = torch.zeros(len(X), dtype=torch.float64)
-    if isinstance(net, PolyReLUNet) and bool(right.any()):
-        lower[right] = certified_radius(net, X[right], y[right], norm)
-    return Found(lower, broken.radius, broken.perturbation, torch.zeros(len(X), dtype=torch.long))
+    n, weights = len(X), sum(weight.numel() for weight in net.parameters())
+    lower, upper = torch.zeros(n, dtype=torch.float64), torch.zeros(n, dtype=torch.float64)
+    found = Found(lower, upper, torch.zeros_like(X), torch.zeros(n, dtype=torch.long))
+    done = int(n - right.sum())
+    for here in torch.split(right.nonzero()[:, 0], max(25, LOOKS // max(1, weights))):
+        broken = _walk(net, X[here], y[here], norm, pool, seed)
+        upper[here], found.perturbation[here] = broken.radius, broken.perturbation
+        if isinstance(net, PolyReLUNet):
+            lower[here] = certified_radius(net, X[here], y[here], norm)
+        done += len(here)
+        tell(done)
+    return found
 
 
 def _walk(net: nn.Module, X: Tensor, y: Tensor, norm: float, pool: Labelled, seed: int) -> Broken:

@@ -10,8 +10,9 @@ import torch
 from PIL import Image
 
 import polyrelu
+from polyrelu.bias.phases import fallen
 from polyrelu.report import save_figure, trajectory_figure
-from polyrelu.report.timeline import Timeline, aligned, fallen
+from polyrelu.report.timeline import Timeline
 from polyrelu.train import History
 
 
@@ -140,9 +141,3 @@ def test_the_time_axis_is_linear_while_the_early_phases_are_seen(centres):
     far = Timeline.of(replace(history, log_time=history.log_time + 3000 * later))
     assert far.scale == "loglog"
     assert np.isfinite(far.x).all()
-
-
-def test_aligned_means_from_then_on():
-    assert aligned(np.array([0.1, 0.95, 0.5, 0.92, 0.99])) == 3
-    assert aligned(np.array([0.1, 0.95, 0.5])) is None
-    assert aligned(np.array([0.95])) == 0
