@@ -11,7 +11,7 @@ BLOCKS = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), 
 SMALLER = {"dim=1000": "dim=60", "20_000": "1200", "width=2000": "width=40"}
 
 
-@pytest.mark.parametrize("block", BLOCKS, ids=["researcher", "robust", "practitioner"])
+@pytest.mark.parametrize("block", BLOCKS, ids=["researcher", "learned", "robust", "practitioner"])
 def test_example_runs(block, tmp_path, monkeypatch, capsys):
     rng = np.random.default_rng(0)
     y = np.arange(300) % 3
@@ -21,7 +21,9 @@ def test_example_runs(block, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     exec(compile(block, "README.md", "exec"), {})
     printed = capsys.readouterr().out
-    if "polyrelu.bracket" in block:
+    if "log10_loss" in block and "kkt" in block:
+        assert "class averages" in printed and "Monotone(ok=True" in printed
+    elif "polyrelu.bracket" in block:
         assert "RadiusRange(lower=0." in printed
     else:
         assert "Reached the requested loss." in printed

@@ -21,6 +21,7 @@ from polyrelu.train.record import Probes, look, met
 from polyrelu.train.trajectory import History, Progress, Trajectory, thinned
 
 SMALLEST = math.log(1e-130)  # neurons below stay as they are: nothing a float64 net computes depends on them
+SOON = 5  # rejected steps, beyond one for every second accepted, before gates become unknowns
 PATIENCE = 20  # rejected steps, beyond one for each accepted, before the early methods take over again
 
 
@@ -108,6 +109,7 @@ class Finish:
             growth = 0.9 * (rtol / max(step.error, 1e-300)) ** 0.5
             if step.error > rtol or self.late.falls(self.stand, step.end):
                 self.counts["late_rejected"] += 1
+                self.late.sliding |= self.counts["late_rejected"] > self.counts["late_steps"] / 2 + SOON
                 dt = self.dt = dt * min(0.5, max(0.1, growth))
                 continue
             cut = min(self.landing.cut(self.stand, step.end), self.landing.snap(self.stand, step.end))

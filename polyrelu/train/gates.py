@@ -88,15 +88,16 @@ def _newton(first: Tensor, K: Tensor, u: Tensor, gates: Gates, width: Tensor) ->
         force = torch.cat([p, -pull * gate])
         away = force - u
         on = ((force.abs() > 1e-12) | (u.abs() > 1e-12) | torch.cat([p < 0, pull > 1e-12])).nonzero()[:, 0]
-        M = torch.zeros(m, len(here), dtype=K.dtype)
-        M.diagonal().fill_(1.0)
-        M[gates.row, torch.arange(m, len(here))] = -gates.height * gate
-        M = M[:, on]
-        bend = torch.cat([torch.zeros_like(p), torch.where((t > 0) & (t < width), pull / width, 0.0)])[on]
-        weighted = p[:, None] * M
-        H = weighted.T @ M - torch.outer(p @ M, p @ M) + torch.diag(bend) if len(width) else None
         inner = K[on][:, on]
-        A = p[on][:, None] * (inner - p[on] @ inner) if H is None else H @ inner
+        if len(width):  # A = I + H K, H the second derivative of log sum exp(-c)
+            M = torch.zeros(m, len(here), dtype=K.dtype)
+            M.diagonal().fill_(1.0)
+            M[gates.row, torch.arange(m, len(here))] = -gates.height * gate
+            M = M[:, on]
+            bend = torch.cat([torch.zeros_like(p), torch.where((t > 0) & (t < width), pull / width, 0.0)])[on]
+            A = ((p[:, None] * M).T @ M - torch.outer(p @ M, p @ M) + torch.diag(bend)) @ inner
+        else:
+            A = p[on][:, None] * (inner - p[on] @ inner)
         A.diagonal().add_(1.0)
         way = torch.zeros_like(u)
         way[on] = torch.linalg.solve(A, away[on])

@@ -33,7 +33,8 @@ SEPARATED = math.log(1e-3)  # summed loss from which on the margins decide
 NEAR = 12.0  # constraints this far above the smallest margin are offered to a step
 SEEN = 1e-5  # a constraint that turns out to have this weight should have been offered
 REST = 0.1  # share of the weight that may lie with constraints beyond MOST
-MOST_GATES = 600  # unknown gates of a step
+MOST_GATES = 400  # unknown gates of a step
+HEAVY = 1e-4  # weight of the constraints whose gates are
 MOST = {True: 1500, False: 400}  # constraints of a step: gradients in closed form, or by autograd
 
 
@@ -111,6 +112,7 @@ class Late:
 
     def __init__(self, data: Dataset, degree: float | None) -> None:
         self.data, self.degree, self.work = data, degree, 0.0
+        self.sliding = False  # whether gates are unknowns: dear, so only where steps fail without
 
     def step(self, stand: Stand, dt: float, start: Tensor) -> Step:
         """Two half steps, extrapolated with one whole step, and how far apart they are relative to |theta|."""
@@ -145,7 +147,7 @@ class Late:
                 extra[missed] = SEEN
                 near = self.tangent(stand, extra.view_as(q), torch.cat([near.chosen, missed.nonzero()[:, 0]]))
                 continue
-            pairs = crossed(stand, new, near, p)
+            pairs = crossed(stand, new, near, p) if self.sliding and slides(stand) else None
             if pairs is None:
                 break
             found = gates.Gates.of(stand, near.X, near.E, pairs)
@@ -177,7 +179,7 @@ class Late:
                 f = (changed(stand.net, rest, small)(X) - stand.net(X)) / small
             drift = (f.reshape(E.shape) * E).sum(dim=1)
         self.work += len(chosen) / len(flat)
-        found = pinned(stand, X, E, start.flatten()[chosen]) if slides(stand) else None
+        found = pinned(stand, X, E, start.flatten()[chosen]) if self.sliding and slides(stand) else None
         G = gradients.gram(stand, X, E) if found is None else gates.gram(stand, X, E, found)
         return Tangent(chosen, X, E, flat[chosen], G, start, found, rest, share, drift)
 
@@ -237,16 +239,14 @@ def slides(stand: Stand) -> bool:
 def pinned(stand: Stand, X: Tensor, E: Tensor, weights: Tensor) -> gates.Gates | None:
     """Harmful pairs that lie at their gate already."""
     t, d, width = gates.planes(stand, X, E)
-    pairs = ((t.abs() <= gates.PINNED * width) & (d < 0) & (weights[:, None] > SEEN)).nonzero()
+    pairs = ((t.abs() <= gates.PINNED * width) & (d < 0) & (weights[:, None] > HEAVY)).nonzero()
     return gates.Gates.of(stand, X, E, pairs[:MOST_GATES]) if len(pairs) else None
 
 
 def crossed(old: Stand, new: Stand, near: Tangent, p: Tensor) -> Tensor | None:
     """All pairs to treat as unknown if a step took harmful ones through their gates; None if it took no new one."""
-    if not slides(old):
-        return None
     (t, d, _), (after, _, _) = gates.planes(old, near.X, near.E), gates.planes(new, near.X, near.E)
-    through = ((t > 0) != (after > 0)) & (d < 0) & (p[:, None] > SEEN)
+    through = ((t > 0) != (after > 0)) & (d < 0) & (p[:, None] > HEAVY)
     known = torch.zeros_like(through)
     if near.gates is not None:
         known[near.gates.row, near.gates.neuron] = True

@@ -142,7 +142,7 @@ def test_neurons_that_slide_along_gates_are_followed():
     data = Dataset(X, torch.sign(torch.randn(20, generator=source, dtype=F64)))
     net = PolyReLUNet(5, 20, 1.0, init="balanced", scale=0.1, dtype=F64)
     out = flow(net, data, until=Until(log10_loss=-60), checkpoints=(-6,))
-    assert out.status is Status.LOSS and out.counts["late_rejected"] <= 5
+    assert out.status is Status.LOSS and out.counts["late_steps"] > out.counts["late_rejected"]
     first, last = (margins(one, data) for one in (out.checkpoints[-6], out.net))
     assert last.normalised > 1.05 * first.normalised
     blind, seeing = (kkt(out.net, data, widen=widen).stationarity for widen in (0.0, 1e-3))
