@@ -20,6 +20,7 @@ from typer.testing import CliRunner
 
 import polyrelu
 from polyrelu import cli
+from polyrelu.bias.margins import margins
 from polyrelu.nets import AverageClassifier
 from polyrelu.runs import live
 from polyrelu.train import Trajectory
@@ -170,6 +171,8 @@ def test_many_samples_take_the_other_solver_and_save_as_well(tmp_path):
         (("--until-time", 0), "until-time=0.0: expected a finite number > 0"),
         (("--until-alignment", 1.5), "until-alignment=1.5: expected a cosine"),
         (("--max-evaluations", 0), "max-evaluations=0.0: expected"),
+        (("--until-log10-loss", "inf"), "until-log10-loss=inf: expected a finite number"),
+        (("--checkpoints", "ten"), "checkpoints=ten: expected log10 losses"),
     ],
 )
 def test_bad_input_is_one_line_and_leaves_no_folder(tmp_path, words, message):
@@ -240,6 +243,23 @@ def test_a_further_target_goes_on(tmp_path):
     both = history(folder)
     assert len(both.clock) > len(first.clock)
     assert np.array_equal(both.log_time[: len(first.clock)], first.log_time)
+
+
+def test_a_loss_no_float_holds_with_checkpoints_and_further(tmp_path):
+    to = ("--until-log10-loss", "-300", "--checkpoints", "-10,-120")
+    shown = polyrelu_("flow", *SMALL, *to, "--quiet", "--out", tmp_path)
+    assert shown.exit_code == 0, shown.output
+    assert names(tmp_path) == FILES | {"net-1e-10.safetensors", "net-1e-120.safetensors"}
+    data = polyrelu.OrthonormalMixture(50, 3, 2, alpha=0.1).sample(500, seed=0)
+    for name, level in (("net-1e-10", -10), ("net-1e-120", -120), ("net", -300)):
+        found = margins(polyrelu.load(tmp_path / f"{name}.safetensors"), data).log10_loss
+        assert found == pytest.approx(level, abs=0.1), name
+    assert record(tmp_path)["settings"]["until_log10_loss"] == -300
+    assert "--until-log10-loss -300" in record(tmp_path)["command"]
+    assert "nothing to resume" in polyrelu_("flow", "--resume", "--out", tmp_path).output
+    again = polyrelu_("flow", "--resume", "--until-log10-loss", "-400", "--checkpoints", "-350", "--out", tmp_path)
+    assert again.exit_code == 0, again.output
+    assert "net-1e-350.safetensors" in names(tmp_path) and record(tmp_path)["summary"]["log10_loss"] <= -400
 
 
 def test_other_settings_are_refused_when_resuming(done):
