@@ -104,7 +104,7 @@ def kkt(
     active: float = 0.1,
     layers: Groups | None = None,
     most: int | None = None,
-    widen: float = 1e-3,
+    widen: float = 1e-2,
 ) -> KKT:
     """KKT residual of theta / q_min^(1/L) with its multipliers (module docstring).
 
@@ -179,7 +179,7 @@ def with_gates(gram: Tensor, along: Tensor, found: Gates) -> tuple[Tensor, Tenso
     """
     m, total = len(along), len(gram)
     ends = torch.cat(
-        [along + torch.zeros_like(along).index_add(0, found.row, 2 * found.height * found.at.relu()), found.at]
+        [along + torch.zeros_like(along).index_add(0, found.row, found.height * found.at.relu()), found.at]
     )
     pairs = torch.arange(m, total)
 
