@@ -151,7 +151,7 @@ def peers(data, mix):
     theirs, _ = seconds(lambda: [KMeans(k, n_init=3, random_state=0).fit(X[y == s]) for k, s in ((6, 1), (4, -1))])
     worst = float((groups.centres.double() @ mix.centres.double().T).amax(1).min())
     print(
-        f"sub-classes of known number {mine:.1f} s (smallest cosine to a centre {worst:.4f}); scikit-learn {theirs:.1f} s"
+        f"sub-classes of known number {mine:.1f} s (least cosine to a centre {worst:.4f}); scikit-learn {theirs:.1f} s"
     )
     small = polyrelu.OrthonormalMixture(100, 6, 4, alpha=0.1, dtype=F64).sample(1000, seed=0)
     net = flow(polyrelu.PolyReLUNet(100, 100, 3.0, init="balanced", scale=1e-4, dtype=F64), small, until=1e-6).net
@@ -169,9 +169,7 @@ def peers(data, mix):
         return nnls(torch.stack(rows)[near].T.numpy(), theta.numpy())[1] / float(theta.norm())
 
     theirs, residual = seconds(jacobian)
-    print(
-        f"kkt {mine:.2f} s ({ours.least_squares.stationarity:.6f}); autograd and scipy NNLS {theirs:.2f} s ({residual:.6f})"
-    )
+    print(f"kkt {mine:.2f} s ({ours.stationarity:.6f}); autograd and scipy NNLS {theirs:.2f} s ({residual:.6f})")
 
 
 def cnn(_):
