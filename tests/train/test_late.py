@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 import torch
 
+import polyrelu
 from polyrelu import Dataset, OrthonormalMixture, PolyReLUNet, Status, Until, flow
 from polyrelu.bias.kkt import kkt
 from polyrelu.bias.margins import margin_history, margins
-from polyrelu.nets import MLP, LogisticRegression
+from polyrelu.nets import MLP, LogisticRegression, SmallCNN
 from polyrelu.train.gates import end_forces
 
 F64 = torch.float64
@@ -169,3 +170,15 @@ def test_an_interrupt_keeps_what_was_reached(data):
     out = flow(small(3.0), data, until=Until(log10_loss=-500), progress=Stop(int(early) + 6))
     assert out.status is Status.INTERRUPTED and -500 < out.log10_loss < -5
     assert margins(out.net, data).log10_loss == pytest.approx(out.log10_loss, abs=1e-6)
+
+
+def test_the_challenge_cnn_without_bias_reaches_the_published_thresholds_in_order():
+    data = polyrelu.data.read("digits").subset(slice(0, 20))
+    levels = (-10.0, -15.0, -20.0)
+    net = SmallCNN(8, 10, hidden=8, bias="none", seed=0)
+    out = flow(net, data, loss="cross_entropy", until=Until(log10_loss=-20), checkpoints=levels)
+    assert out.status is Status.LOSS and tuple(out.checkpoints) == levels
+    found = [margins(one, data, "cross_entropy") for one in out.checkpoints.values()]
+    assert [one.log10_loss for one in found] == pytest.approx(levels, abs=0.02)
+    product = [one.product for one in found]
+    assert product == sorted(product) and margin_history(out).monotone.ok
