@@ -20,7 +20,8 @@ from functools import partial
 import _nets
 import torch
 
-from polyrelu.robust.attacks import PublishedPGD
+from polyrelu.robust.attacks import ConvexConcave, PublishedPGD
+from polyrelu.robust.bracket import bracket
 from polyrelu.robust.crosscheck import PEERS
 from polyrelu.robust.crosscheck.check import LIBRARIES
 
@@ -39,14 +40,10 @@ def seconds(call):
 
 
 def ours(net, X, y):
-    from polyrelu.robust.attacks.convex_concave import ConvexConcave
-
     return ConvexConcave()(net, X, y)
 
 
 def certified(net, X, y):
-    from polyrelu.robust.bracket import bracket
-
     return bracket(net, X, y, norm=2, tol=1e-3).lower
 
 
@@ -79,27 +76,16 @@ def timed(attack, net, X, y, limit=LIMIT):
     return spent * len(X) / count, count < len(X), result.radius.cpu()
 
 
-def missing(what, call):
-    """The result of ``call``, or None with a word about it while that part of the package is not there."""
-    try:
-        return call()
-    except (ImportError, AttributeError) as error:
-        print(f"      {what}: not available ({error})")
-        return None
-
-
 def line(name, wall, part, points, radius, lower, own):
     right = radius > 0
     cells = [f"{name:12s} {wall:9.2f} s{'*' if part else ' '} {1e3 * wall / points:9.2f} ms/point"]
     cells.append(f"median {float(Ranked(radius[right].sort().values).median()):.5f}")
     cells.append(f"broken {100 * float((radius[right] < torch.inf).double().mean()):5.1f} %")
     for label, other in (("certified", lower), ("ours", own)):
-        if other is not None:
-            ratio = ratios(radius, other)
-            cells.append(f"/{label} {float(ratio.median()):8.5f} (99 %: {float(ratio.quantile(0.99)):8.5f})")
-    if own is not None:
-        smallest = own[: len(radius)] <= radius * (1 + TIE)
-        cells.append(f"ours smallest {100 * float(smallest.double().mean()):5.1f} %")
+        ratio = ratios(radius, other)
+        cells.append(f"/{label} {float(ratio.median()):8.5f} (99 %: {float(ratio.quantile(0.99)):8.5f})")
+    smallest = own[: len(radius)] <= radius * (1 + TIE)
+    cells.append(f"ours smallest {100 * float(smallest.double().mean()):5.1f} %")
     print("      " + "  ".join(cells), flush=True)
 
 
@@ -126,14 +112,10 @@ def compare(p, points, names, limit):
     training, net = seconds(partial(_nets.trained, float(p)))
     X, y = _nets.test_points(points)
     print(f"\n## p={p:g}, {len(X)} points (net trained in {training:.1f} s)")
-    lower = missing("certified lower bound", lambda: seconds(lambda: certified(net, X, y)))
-    if lower is not None:
-        print(f"      certified lower bounds in {lower[0]:.1f} s, median {float(lower[1].median()):.5f}")
-        lower = lower[1].cpu()
-    mine = missing("our attack", lambda: timed(ours, net, X, y))
-    own = None if mine is None else mine[2]
-    if mine is not None:
-        line("ours", *mine[:2], len(X), own, lower, own)
+    spent, lower = seconds(lambda: certified(net, X, y))
+    print(f"      certified lower bounds in {spent:.1f} s, median {float(lower.median()):.5f}")
+    mine, part, own = timed(ours, net, X, y)
+    line("ours", mine, part, len(X), own, lower, own)
     within = {"median": {}, "median and 99th percentile": {}}
     for name in names:
         wall, part, radius = timed(CHOICES[name], net, X, y, limit)
@@ -146,17 +128,15 @@ def compare(p, points, names, limit):
             )
             continue
         line(name, wall, part, len(X), radius, lower, own)
-        if own is not None:
-            ratio = ratios(radius, own)
-            near = float(ratio.median()) <= 1 + NEAR
-            for label, good in zip(within, (near, near and float(ratio.quantile(0.99)) <= 1 + NEAR), strict=True):
-                if good:
-                    within[label][name] = wall
-    if mine is not None:
-        for label, walls in within.items():
-            name = min(walls, key=walls.get, default=None)
-            found = f"{name}, {walls[name]:.2f} s: {walls[name] / mine[0]:.1f}x our time" if name else "none"
-            print(f"      fastest peer within {NEAR:.0%} of ours ({label}): {found}")
+        ratio = ratios(radius, own)
+        near = float(ratio.median()) <= 1 + NEAR
+        for label, good in zip(within, (near, near and float(ratio.quantile(0.99)) <= 1 + NEAR), strict=True):
+            if good:
+                within[label][name] = wall
+    for label, walls in within.items():
+        name = min(walls, key=walls.get, default=None)
+        found = f"{name}, {walls[name]:.2f} s: {walls[name] / mine:.1f}x our time" if name else "none"
+        print(f"      fastest peer within {NEAR:.0%} of ours ({label}): {found}")
 
 
 def main():

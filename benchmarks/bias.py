@@ -76,7 +76,9 @@ def end(_):
             print(f"    1e{level:g}: normalised margin {found.normalised:.5f}, smoothed {found.smoothed:.5f},", end=" ")
             print(f"KKT stationarity {point.stationarity:.1e}, slackness {point.slackness:.1e}")
         start = flow(net, data, until=1e-2).net
-        theirs = descend(start, data, loss_based=True, rate=0.1, until=1e-300, steps=10**9, progress=Clock(wall))
+        theirs = descend(
+            start, data, loss_based=True, rate=0.1, until=Until(log10_loss=-1000), steps=10**9, progress=Clock(wall)
+        )
         point = kkt(theirs.net, data)
         print(
             f"    loss-based rate from loss 1e-2, {theirs.seconds:.1f} s: log10 loss {theirs.log10_loss:.2f},", end=" "

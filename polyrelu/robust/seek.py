@@ -27,9 +27,9 @@ def descend(net: PolyReLUNet, shallow: Shallow, X: Tensor, y: Tensor, rows: Rows
 def seek(net: PolyReLUNet, shallow: Shallow, X: Tensor, y: Tensor, rows: Rows, broken: Broken) -> None:
     """For points nothing has broken: the nearest broken one among points along the net's directions, near and far.
 
-    c + t v, v the heaviest directions, their mean, what each is off it, and the way that turns all neurons on or off
-    (where they are independent), with both signs; t from a millionth of the points' distance from the centre c to a
-    million times that. 41 passes of the net over a few hundred points.
+    What broke other points, and c + t v: v the heaviest directions, their mean, what each is off it, and the way that
+    turns all neurons on or off (where they are independent), with both signs; t from a millionth of the points'
+    distance from the centre c to a million times that. 42 passes of the net over a few hundred points.
     """
     lost = broken.radius.isinf().nonzero()[:, 0]
     if not len(lost):
@@ -42,8 +42,9 @@ def seek(net: PolyReLUNet, shallow: Shallow, X: Tensor, y: Tensor, rows: Rows, b
     V = torch.cat([V, -V])
     size = float(torch.linalg.vector_norm(X[lost] - shallow.centre, dim=1).median()) or 1.0
     Z, away = X[lost].clone(), torch.full((len(lost),), torch.inf, dtype=torch.float64)
-    for t in 2.0 ** torch.arange(-20.0, 21.0):
-        ends = shallow.centre + float(t) * size * V
+    known = broken.radius.isfinite()
+    others = [(X + (1 + 1e-6) * broken.perturbation)[known]] if bool(known.any()) else []  # not on the very boundary
+    for ends in [*others, *(shallow.centre + 2.0**k * size * V for k in range(-20, 21))]:
         with torch.no_grad():
             logits = net(ends)
         for label in torch.unique(y[lost]):

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import csv
 import hashlib
-import importlib
 import json
 import time
 from collections.abc import Iterator
@@ -25,7 +24,10 @@ from polyrelu.data import Dataset, read
 from polyrelu.errors import InputError, require
 from polyrelu.files import output_folder, write_atomically
 from polyrelu.nets import Net
+from polyrelu.robust import bracket as room
+from polyrelu.robust import crosscheck
 from polyrelu.robust.bracket import Bracket
+from polyrelu.robust.certify.branch import Budget
 from polyrelu.robust.curve import RobustCurve, curve, relative_gaps
 from polyrelu.robust.norms import check_norm
 from polyrelu.runs.evaluation_inputs import fitted, identity_of, read_net
@@ -119,8 +121,9 @@ class Evaluation:
 
     def cross_checked(self) -> Evaluation:
         """The same with the attacks of other libraries held against it, and its record written anew."""
-        check: Any = importlib.import_module("polyrelu.robust.crosscheck").cross_check
-        found = check(self.net, self.X, self.y, self.bracket, norm=self.bracket.norm, seed=self.settings.seed)
+        found = crosscheck.cross_check(
+            self.net, self.X, self.y, self.bracket, norm=self.bracket.norm, seed=self.settings.seed
+        )
         checked = replace(self, checks=tuple(found))
         with _room(self.folder, len(self.X)):
             _write_record(self.folder, checked.record())
@@ -176,22 +179,28 @@ def evaluate(settings: EvaluationSettings, out: str | Path, watcher: Watcher) ->
     known = require_same(folder, identity)
     fingerprint = _hash(json.dumps(identity, sort_keys=True).encode())
     starts = range(0, count, SIZE)
-    found = {start: read_part(folder / "parts", start, min(SIZE, count - start), fingerprint) for start in starts}
-    parts = [part for part in found.values() if part is not None]
-    done = sum(len(part.bracket) for part in parts)
+    kept = {start: _kept(folder, start, (count, known), fingerprint) for start in starts}
+    done = sum(len(part.bracket) for part in kept.values() if part is not None)
     with _room(folder, done):
         (folder / "parts").mkdir(exist_ok=True)
-        if done < count or not known:
+        if done < count or known == 0:
             _write_record(folder, {**_about(settings, folder, identity, count), "status": "unfinished"})
     watcher.begin(count, done)
-    for start in (start for start, part in found.items() if part is None):
-        rows = slice(start, min(start + SIZE, count))
-        part = _bracket_part(net, X[rows], y[rows], start, settings, norm, data, watcher)
+    parts = []
+    for start, before in kept.items():
+        rows = slice(start + (len(before.bracket) if before else 0), min(start + SIZE, count))
+        if rows.start == rows.stop:
+            parts += [before] if before else []
+            continue
+        part = _bracket_part(net, X[rows], y[rows], rows.start, settings, norm, data, watcher)
+        new = part.bracket
+        if before:
+            part = Part(start, join([before, part]), before.seconds + part.seconds)
         with _room(folder, done):
             write_part(folder / "parts", part, fingerprint)
         parts.append(part)
-        done += len(part.bracket)
-        watcher.part(part.bracket)
+        done += len(new)
+        watcher.part(new)
     watcher.saving()
     result = Evaluation(folder, settings, net, data, X, y, identity, join(parts), sum(part.seconds for part in parts))
     result.save()
@@ -211,23 +220,31 @@ def _bracket_part(
     pool: Dataset,
     watcher: Watcher,
 ) -> Part:
-    room: Any = importlib.import_module("polyrelu.robust.bracket")
-    budget = room.Budget(nodes=settings.nodes, seconds=settings.seconds)
+    budget = Budget(nodes=settings.nodes, seconds=settings.seconds)
     began = time.perf_counter()
-    found: Bracket = room.bracket(
+    found = room.bracket(
         net, X, y, norm=norm, tol=settings.tol, budget=budget, pool=pool, seed=settings.seed, progress=watcher.inner
     )
     curve(found, first_row=start)  # a broken sandwich is told at once and never kept
     return Part(start, found, time.perf_counter() - began)
 
 
-def require_same(folder: Path, identity: dict[str, Any]) -> bool:
-    """Is there this evaluation in the folder already? Another one is refused, with what differs."""
+def _kept(folder: Path, start: int, counts: tuple[int, int], fingerprint: str) -> Part | None:
+    """What is there of the part that begins at ``start``, for the points asked for or those of the time before."""
+    for count in counts:
+        part = read_part(folder / "parts", start, min(SIZE, count - start), fingerprint) if count > start else None
+        if part is not None:
+            return part
+    return None
+
+
+def require_same(folder: Path, identity: dict[str, Any]) -> int:
+    """The number of points this evaluation had when it was last run in the folder, 0 if never; another is refused."""
     path = folder / RECORD
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        return False
+        return 0
     except (OSError, ValueError):
         record = None
     good = isinstance(record, dict) and record.get("format") == FORMAT and isinstance(record.get("identity"), dict)
@@ -239,13 +256,13 @@ def require_same(folder: Path, identity: dict[str, Any]) -> bool:
             differ.append(f"another {key}" if key in ("net", "data") else f"{key} {before} there, {now} now")
     require(not differ, "out", folder, f"an empty folder or this evaluation, it holds one with {_and(differ)}; "
             "choose another --out")  # fmt: skip
-    return True
+    return int(record.get("points", 1))
 
 
 def _about(settings: EvaluationSettings, folder: Path, identity: dict[str, Any], points: int) -> dict[str, Any]:
     return {
         "format": FORMAT,
-        "command": settings.command(folder.name or "."),
+        "command": settings.command(str(folder)),
         "settings": settings.as_json(),
         "identity": identity,
         "versions": versions(),

@@ -11,19 +11,20 @@ import numpy as np
 from polyrelu.robust.bracket import Bracket
 from polyrelu.robust.curve import relative_gaps
 from polyrelu.runs.live import CtrlC
+from polyrelu.runs.parts import SIZE
 
 
 class EvaluationLive:
     """Progress on stderr (a terminal, or nothing is shown) and a way to stop.
 
-    The first Ctrl-C ends the evaluation as soon as the part under way can be left; a second one, a second later, at
-    once. Finished parts are on disk either way.
+    The first Ctrl-C ends the evaluation when the part under way is finished and on disk; a second one, a second later,
+    at once. Finished parts are kept either way.
     """
 
     def __init__(self, quiet: bool) -> None:
         self.shown = not quiet and sys.stderr.isatty()
         self.ctrl_c = CtrlC(
-            "stopping as soon as the points under way can be left; Ctrl-C again stops at once",
+            f"finishing the points under way ({SIZE} at most), then stopping; Ctrl-C again stops at once",
             "stopped; finished parts are kept, the same command goes on from there",
         )
         self.total = self.done = 0
@@ -69,10 +70,9 @@ class EvaluationLive:
         self.ctrl_c.answer()
 
     def update(self, done: int = 0, **_: object) -> None:
-        """Within a part: so many of its points are done. Stop here if that was asked."""
+        """Within a part: so many of its points are done. Nobody stops here: they are not on disk yet."""
         if self.bar is not None:
             self.bar.update(self.line, completed=min(self.done + int(done), self.total))
-        self.ctrl_c.answer()
 
     def saving(self) -> None:
         """The results are being written."""

@@ -340,7 +340,7 @@ def test_a_constant_net_cannot_be_broken():
     X, y = torch.randn(3, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0)), torch.ones(3).double()
     found = bracket(net, X, y)
     assert found.lower.isinf().all() and found.upper.isinf().all() and (found.perturbation == 0).all()
-    assert set(found.status) == {BracketStatus.UNBROKEN}
+    assert set(found.status) == {BracketStatus.UNBREAKABLE}
     assert set(bracket(net, X, -y).status) == {BracketStatus.WRONG}
 
 

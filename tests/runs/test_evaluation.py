@@ -2,6 +2,7 @@
 
 import csv
 import importlib
+import io
 import json
 import math
 import os
@@ -18,6 +19,7 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from rich.console import Console
 from typer.testing import CliRunner
 
 import polyrelu
@@ -32,6 +34,7 @@ from polyrelu.robust.margin import margin_of
 from polyrelu.runs import evaluation, live
 from polyrelu.runs.evaluation_live import EvaluationLive
 from polyrelu.runs.evaluation_settings import EvaluationSettings, parse_radii
+from polyrelu.runs.evaluation_show import at_least, at_most, overall
 from polyrelu.runs.evaluation_table import Table, round_radii, theory_marks
 
 HERE = Path(__file__).parent
@@ -170,7 +173,7 @@ def test_record_says_what_was_asked_and_what_came_out(nets, calls, tmp_path):
     assert about["table"]["status"] == {"BUDGET": 250}
     words = shlex.split(about["command"])
     assert words[:2] == ["polyrelu", "evaluate"]
-    assert words[-2:] == ["--out", "out"]
+    assert words[-2:] == ["--out", str(tmp_path / "out")]
     again = command(*words[2:-1], tmp_path / "again")
     assert again.exit_code == 0, again.stderr
     assert {**record(tmp_path / "again"), "seconds": 0, "command": ""} == {**about, "seconds": 0, "command": ""}
@@ -265,7 +268,10 @@ def test_a_larger_limit_goes_on_and_a_smaller_one_looks_at_fewer(nets, calls, tm
     evaluate(nets, tmp_path / "out", limit=120)
     assert calls == [100, 20]
     whole = evaluate(nets, tmp_path / "out")
-    assert calls == [100, 20, 100, 50]
+    assert calls == [100, 20, 80, 50]  # the short part is gone on with
+    assert torch.equal(whole.bracket.upper, evaluate(nets, tmp_path / "at once").bracket.upper)
+    assert calls[4:] == [100, 100, 50]
+    del calls[4:]
     part = evaluate(nets, tmp_path / "out", limit=130)
     assert len(calls) == 4
     assert len(part.bracket) == record(tmp_path / "out")["points"] == 130
@@ -388,7 +394,6 @@ class Check:
     library: str = "foolbox"
     median_radius: float = math.inf
     smaller: int = 2
-    below: int = 0
     seconds: float = 1.5
     note: str = "all points"
 
@@ -457,6 +462,32 @@ def test_table_adds_what_theory_says():
     assert [(line.radius, line.mark) for line in asked.lines] == [(0.1, ""), (0.45, "1/√K")]
 
 
+def test_radii_are_rounded_so_that_they_stay_true():
+    assert (at_least(0.70716), at_most(0.70711)) == ("0.7071", "0.7072")
+    assert (at_least(0.25), at_most(0.25)) == ("0.25", "0.25")
+    assert (at_least(123456.0), at_most(1e-9 / 3)) == ("1.234e+05", "3.334e-10")
+    bracket = made([0.70716] * 3, [0.70721] * 3)
+    console = Console(width=120, file=io.StringIO())
+    console.print(overall(Table.of(bracket, curve(bracket), (), {})))
+    assert "0.7071 proven, 0.7073 attacked" in console.file.getvalue()
+    assert "0.0071 %" in console.file.getvalue()  # (.70721 - .70716)/.70721 = 7.07e-5
+
+
+@pytest.mark.parametrize("norm", ["1", "2", "inf"])
+def test_a_constant_net_is_called_unbreakable(tmp_path, norm):
+    net = polyrelu.PolyReLUNet(12, 5, p=3, bias=True, init="zeros")
+    net.bias.data.fill_(1.0)
+    polyrelu.save(net, tmp_path / "net.safetensors")
+    np.savez(tmp_path / "a.npz", X=np.eye(5, 12), y=np.array([1, 1, 1, 1, -1]))
+    words = (tmp_path / "net.safetensors", tmp_path / "a.npz", "--norm", norm, "--out", tmp_path / "out")
+    result = command(*words)
+    assert result.exit_code == 0, result.stderr
+    assert "unbreakable points" in result.stdout and "4: Proven" in result.stdout
+    assert "infinite, proven" in result.stdout
+    assert "certified" not in result.stdout  # no table without radii
+    assert json.loads(command(*words, "--json").stdout)["table"]["median_radius"] == {"lower": None, "upper": None}
+
+
 def test_theory_marks_need_orthogonal_centres_of_one_length():
     data = OrthonormalMixture(12, 3, 2, 0.1).sample(10, 0)
     marks = theory_marks(data, 2.0)
@@ -486,12 +517,26 @@ def test_first_ctrl_c_waits_for_a_good_place_and_the_second_does_not(monkeypatch
     with EvaluationLive(quiet=True) as watching:
         watching.begin(10, 0)
         signal.raise_signal(signal.SIGINT)
+        watching.update(done=2)  # these are not on disk yet
         with pytest.raises(KeyboardInterrupt):
-            watching.update()
+            watching.part(made([0.1], [0.2]))
         monkeypatch.setattr(live, "TWICE", -1.0)
         with pytest.raises(SystemExit):
             signal.raise_signal(signal.SIGINT)
     assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_ctrl_c_within_a_part_keeps_it(nets, tmp_path, monkeypatch):
+    def asked(net, X, y, *, progress, **options):
+        signal.raise_signal(signal.SIGINT)
+        progress.update(done=len(X))
+        return STAND_IN["bracket"](net, X, y, **options)
+
+    monkeypatch.setattr(ROOM, "bracket", asked)
+    settings = EvaluationSettings(str(nets / "p1.safetensors"), RECIPE)
+    with EvaluationLive(quiet=True) as watching, pytest.raises(KeyboardInterrupt):
+        evaluation.evaluate(settings, tmp_path, watching)
+    assert watching.done == 100 and len(names(tmp_path / "parts")) == 1
 
 
 def test_the_cross_check_is_left_at_once():

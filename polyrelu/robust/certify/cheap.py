@@ -119,7 +119,8 @@ class Neurons:
     def rivals(self, label: float) -> Rivals:
         """The margins of ``label``; for one logit (+1 or -1) the only rival is 0."""
         if len(self.output) == 1:
-            return Rivals(label * self.output * self.rate, label * self.bias, torch.zeros(1, dtype=torch.int64))
+            A, beta = label * self.output * self.rate, (label * self.bias).clamp(max=1e250)
+            return Rivals(A, beta, torch.zeros(1, dtype=torch.int64))
         y = int(label)
         others = torch.tensor([c for c in range(len(self.output)) if c != y])
         A = (self.output[y] - self.output[others]) * self.rate  # the difference first: its error is then relative

@@ -67,16 +67,16 @@ QUICK = ("ddn", "fmn", "deepfool", "fab")
 class CrossCheck:
     """One peer beside our bracket, on the points named in ``note``; radii counted as found again in float64.
 
+    None of them is below a certified radius: that raises `BrokenSandwich`.
+
     median_radius : over the points classified rightly; inf when the peer broke fewer than half of them
     smaller : points where the peer's radius is below our attacked one by more than 1e-6 of it
-    below : points where it is below our certified one; never more than 0, since that raises `BrokenSandwich`
     """
 
     name: str
     library: str
     median_radius: float
     smaller: int
-    below: int
     seconds: float
     note: str
 
@@ -157,7 +157,7 @@ def _against(peer: Peer, net: Score, at: _Sample, seed: int) -> CrossCheck:
     note = f"{len(at.rows)} of {at.total} points, {wrong} wrong without any attack, {held} not broken"
     median = float(radius[right].quantile(0.5, interpolation="higher")) if bool(right.any()) else math.nan
     smaller = int((radius < at.upper * (1 - SMALLER)).sum())
-    return CrossCheck(peer.name, peer.library, median, smaller, 0, seconds, note)
+    return CrossCheck(peer.name, peer.library, median, smaller, seconds, note)
 
 
 def _again(net: Score, at: _Sample, result: AttackResult) -> tuple[Tensor, Tensor]:

@@ -1,0 +1,147 @@
+"""Both bounds of some points: attack and certificate, each tried again with what the other has found."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from polyrelu.nets import PolyReLUNet
+from polyrelu.robust.attacks.boundary import BoundaryWalk
+from polyrelu.robust.attacks.convex_concave import Broken, lift
+from polyrelu.robust.attacks.pool import Labelled
+from polyrelu.robust.attacks.starts import Random, Towards, Zero
+from polyrelu.robust.certify.branch import Budget, certify
+from polyrelu.robust.certify.linear import certified_radius
+from polyrelu.robust.projection import nearest
+from polyrelu.robust.seek import descend, seek
+from polyrelu.robust.shallow import Shallow, reduce
+
+Tell = Callable[[int], None]  # how many points are done
+Walk = Callable[[Tensor], Broken]  # the general attack on some of the points
+
+WALK = 20_000  # weights up to which the general attack is worth its time beside ours
+AGAIN, AGAIN_NODES = 4, 10  # rounds and nodes for points whose bounds did not meet; for small budgets half of them
+LOOKS = 5_000_000  # weights times points of a walk between two reports
+POINTS = 2000  # at a time: a thousand neurons and inputs fit in memory many times
+
+
+class Found(NamedTuple):
+    """Both bounds for some points, before anything is said about them."""
+
+    lower: Tensor
+    upper: Tensor
+    perturbation: Tensor
+    nodes: Tensor
+
+
+def shallow_bounds(
+    net: PolyReLUNet,
+    X: Tensor,
+    y: Tensor,
+    right: Tensor,
+    tol: float,
+    budget: Budget,
+    pool: Labelled,
+    seed: int,
+    tell: Tell,
+) -> Found:
+    """Attack and certificate in the reduced coordinates, some thousand points at a time."""
+    shallow, n = reduce(net, tol), len(X)
+    zero = torch.zeros(n, dtype=torch.float64)
+    found = Found(zero, zero.clone(), torch.zeros_like(X), torch.zeros(n, dtype=torch.long))
+    done = int(n - right.sum())
+    for here in torch.split(right.nonzero()[:, 0], POINTS):
+
+        def walk(far: Tensor, here: Tensor = here) -> Broken:
+            return _walk(net, X[here[far]], y[here[far]], 2.0, pool, seed)
+
+        def more(count: int, done: int = done) -> None:
+            tell(done + count)
+
+        both = _both(net, shallow, X[here], y[here], tol, budget, walk, more)
+        for whole, some in zip(found, both, strict=True):
+            whole[here] = some
+        done += len(here)
+        tell(done)
+    return found
+
+
+def _both(
+    net: PolyReLUNet, shallow: Shallow, X: Tensor, y: Tensor, tol: float, budget: Budget, walk: Walk, tell: Tell
+) -> Found:
+    """The convex-concave attack, branch and bound; then what is left of the budget for bounds that do not meet."""
+    if shallow.groups == 0:  # all neurons vanish in float64, beside a bias that decides
+        lower, upper = certified_radius(net, X, y), torch.full((len(X),), torch.inf, dtype=torch.float64)
+        return Found(lower, upper, torch.zeros_like(X), torch.zeros(len(X), dtype=torch.long))
+    rows = shallow.rows(X, y)
+    near = nearest(shallow, rows)
+    broken = lift(net, shallow, X, y, rows, near)
+    lost = broken.radius.isinf().nonzero()[:, 0]
+    if len(lost):
+        broken.improve(lost, walk(lost))
+        seek(net, shallow, X, y, rows, broken)
+    most, end = budget.nodes, None if budget.seconds is None else time.monotonic() + budget.seconds * len(X)
+    few = AGAIN_NODES if most is None else min(AGAIN_NODES, max(1, most // 8))  # nodes of another round
+    first = budget if most is None else replace(budget, nodes=most - min(AGAIN * few, most // 2))
+    proof = certify(shallow, X, y, rows, near.z, broken.radius, tol=tol, budget=first, done=tell)
+    lower, nodes = proof.lower, proof.nodes
+    short = (lower * (1 + tol) < broken.radius).nonzero()[:, 0]
+    if len(short):
+        mine, some = rows.of(short)
+        broken.improve(short, descend(net, shallow, X[short], y[short], some, proof.z[mine]))
+    far = (lower * (1 + max(tol, 0.02)) < broken.radius).nonzero()[:, 0]
+    walked = far[~torch.isin(far, lost)]
+    if shallow.U.numel() <= WALK and len(walked) and most != 0:
+        broken.improve(walked, walk(walked))
+    for _ in range(AGAIN):
+        far = far[lower[far] * (1 + max(tol, 0.02)) < broken.radius[far]]
+        if most is not None:
+            far = far[nodes[far] + few <= most]
+        left = None if end is None else max(0.0, end - time.monotonic())
+        if not len(far) or left == 0:
+            break
+        little = Budget(few, None if left is None else left / len(far))
+        mine, some = rows.of(far)
+        upper = broken.radius[far]
+        ball = torch.where(lower[far] > upper / 64, (lower[far] * upper).sqrt(), upper / 8)  # a smaller one to prove
+        ball = torch.where(ball.isfinite(), ball, 2 * lower[far] + torch.linalg.vector_norm(X[far], dim=1) / 8)
+        smaller = certify(shallow, X[far], y[far], some, near.z[mine], ball, tol=tol, budget=little)
+        gained = smaller.lower > 1.01 * lower[far]
+        lower[far], nodes[far] = torch.maximum(lower[far], smaller.lower), nodes[far] + smaller.nodes
+        far = far[gained]
+    short = (lower * (1 + tol) < broken.radius).nonzero()[:, 0]
+    if len(short):  # the cheap proofs may be the better ones there
+        lower[short] = torch.maximum(lower[short], certified_radius(net, X[short], y[short]))
+    return Found(lower, broken.radius, broken.perturbation, nodes)
+
+
+def general_bounds(
+    net: nn.Module, X: Tensor, y: Tensor, right: Tensor, norm: float, pool: Labelled, seed: int, tell: Tell
+) -> Found:
+    """The boundary walk above; below, the linear certificate for a PolyReLUNet and nothing for other modules."""
+    n, weights = len(X), sum(weight.numel() for weight in net.parameters())
+    lower, upper = torch.zeros(n, dtype=torch.float64), torch.zeros(n, dtype=torch.float64)
+    found = Found(lower, upper, torch.zeros_like(X), torch.zeros(n, dtype=torch.long))
+    done = int(n - right.sum())
+    for here in torch.split(right.nonzero()[:, 0], max(25, LOOKS // max(1, weights))):
+        broken = _walk(net, X[here], y[here], norm, pool, seed)
+        upper[here], found.perturbation[here] = broken.radius, broken.perturbation
+        if isinstance(net, PolyReLUNet):
+            lower[here] = certified_radius(net, X[here], y[here], norm)
+        done += len(here)
+        tell(done)
+    return found
+
+
+def _walk(net: nn.Module, X: Tensor, y: Tensor, norm: float, pool: Labelled, seed: int) -> Broken:
+    """The general minimal attack; with one class alone there is nothing to walk towards."""
+    alone = len(set(pool.y.tolist())) == 1
+    starts = (Zero(), Random(8)) if alone else (Zero(), Random(2), Towards())
+    walk = BoundaryWalk(steps=20, starts=starts)
+    found = walk(net, X, y, norm=norm, pool=pool, seed=seed)
+    return Broken(found.perturbation.double(), found.radius.double())
