@@ -82,7 +82,8 @@ def run(attack: Search, task: Task, batch: int | None) -> AttackResult:
     size = torch.full((n,), torch.inf, dtype=torch.float64, device=task.X.device)
     right = []
     for block in _blocks(task.rows, batch or max(1, AT_ONCE // dim)):
-        margin = task.take(block).margin(task.X[block])
+        part = task.take(block)
+        margin = part.margin(part.X)
         strange = block[margin.isnan()].tolist()
         require(not strange, "score(X)", f"NaN in row {strange[:1]}", "numbers")
         right.append(block[margin > 0])
@@ -126,8 +127,11 @@ def _attack(attack: Search, task: Task) -> tuple[Tensor, Tensor]:
     loose = task.radius is None and not attack.exact
     if loose:
         shrink(many, 12)
-    size, winner = many.best.size.view(len(starts), -1).min(dim=0)
-    chosen = replace(task, best=Best(many.best.Z[winner * len(here) + here], size))
+    if len(starts) == 1:
+        chosen = replace(task, best=many.best)
+    else:
+        size, winner = many.best.size.view(len(starts), -1).min(dim=0)
+        chosen = replace(task, best=Best(many.best.Z[winner * len(here) + here], size))
     if loose:
         shrink(chosen, 40)
     return _settle(chosen, attack.exact)
@@ -144,6 +148,8 @@ def _settle(task: Task, exact: bool) -> tuple[Tensor, Tensor]:
     found = task.best.size.isfinite()
     if exact:  # seen broken at exactly x + d, beyond the boundary already
         same = found & (task.X + step == task.best.Z).all(dim=1)
+        if bool(same.all()):
+            return step, task.size(task.best.Z)
         perturbation, size = torch.where(same[:, None], step, 0.0), torch.where(same, task.best.size, torch.inf)
         found &= ~same
     left = found.nonzero()[:, 0]

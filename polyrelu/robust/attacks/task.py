@@ -37,7 +37,10 @@ class Counted:
 @final
 @dataclass(eq=False)
 class Best:
-    """The shortest perturbed point found to be broken so far, and its float64 size: inf where there is none."""
+    """The shortest perturbed point found to be broken so far, and its float64 size: inf where there is none.
+
+    Both are replaced, never written into: where nothing was found Z may be the points themselves.
+    """
 
     Z: Tensor
     size: Tensor
@@ -45,7 +48,7 @@ class Best:
     @classmethod
     def none(cls, X: Tensor) -> Best:
         """Nothing found yet."""
-        return cls(X.clone(), torch.full((len(X),), torch.inf, dtype=torch.float64, device=X.device))
+        return cls(X, torch.full((len(X),), torch.inf, dtype=torch.float64, device=X.device))
 
 
 @final
@@ -74,7 +77,9 @@ class Task:
     best: Best
 
     def take(self, index: Tensor) -> Task:
-        """The rows with these numbers, of which nothing is known yet."""
+        """The rows with these numbers, of which nothing is known yet; all of them in order are not copied."""
+        if len(index) == len(self.X) and bool((index == torch.arange(len(index), device=index.device)).all()):
+            return replace(self, best=Best.none(self.X))
         X = self.X[index]
         radius = None if self.radius is None else self.radius[index]
         y, rows, target = self.y[index], self.rows[index], self.target[index]
