@@ -28,6 +28,7 @@ from polyrelu.train.polar_flow import polar_flow
 from polyrelu.train.trajectory import Progress, Silent, Trajectory
 
 LN10 = math.log(10)
+ADDED = ("steps", "rejected", "inside")  # counts that add up over the parts of a run
 
 
 def flow(
@@ -84,6 +85,7 @@ def flow(
         goals = [until.log_loss, *(level * LN10 for level in checkpoints if level not in kept)]
         stop = max(*goals, -height - log_n if late else -math.inf)
         goal = until if stop == until.log_loss else replace(until, loss=None, log10_loss=stop / LN10)
+        before = {} if run is None else run.counts
         if isinstance(here, PolyReLUNet):
             run = polar_flow(
                 here, data, loss=loss, until=goal, rtol=rtol, record=record, surrogate=surrogate, merge=merge,
@@ -94,6 +96,9 @@ def flow(
                 here, data, loss=loss, until=goal, rtol=rtol, record=record,
                 max_evaluations=max_evaluations, progress=told, after=run,
             )  # fmt: skip
+        run = replace(
+            run, counts={**before, **run.counts, **{k: before.get(k, 0.0) + run.counts.get(k, 0.0) for k in ADDED}}
+        )
         here = run.net
         kept |= {level: here for level in checkpoints if level not in kept and run.log_loss <= level * LN10}
         if goal is until or run.status is not Status.LOSS:
