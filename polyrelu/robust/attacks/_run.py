@@ -149,7 +149,7 @@ def _settle(task: Task, exact: bool) -> tuple[Tensor, Tensor]:
     if exact:  # seen broken at exactly x + d, beyond the boundary already
         same = found & (task.X + step == task.best.Z).all(dim=1)
         if bool(same.all()):
-            return step, task.size(task.best.Z)
+            return step, lengths(task.best.Z.double() - task.X.double(), task.norm)
         perturbation, size = torch.where(same[:, None], step, 0.0), torch.where(same, task.best.size, torch.inf)
         found &= ~same
     left = found.nonzero()[:, 0]

@@ -73,6 +73,7 @@ class ConvexConcave(MinimalAttack):
         home = (away <= torch.linalg.vector_norm(step, dim=1)).nonzero()[:, 0]
         D[home] = shallow.centre.to(X.dtype) - X[home]  # no farther than where f = 0
         Z = torch.add(X, D, alpha=1 + 4 * eps)
+        Z = X + (Z - X)  # a point that its perturbation gives back exactly
         with torch.no_grad():
             margin = margin_of(task.score(Z), task.y)
             for power in (3, 4, 5, 6, 7, 8, 10, 12):  # beyond the rounding of the score
@@ -80,6 +81,7 @@ class ConvexConcave(MinimalAttack):
                 if not len(left):
                     break
                 Z[left] = X[left] + (1 + 2.0**power * eps) * D[left]
+                Z[left] = X[left] + (Z[left] - X[left])
                 margin[left] = margin_of(task.score(Z[left]), task.y[left])
         task.remember(Z, margin)
 
