@@ -74,7 +74,8 @@ def end(_):
         for level, one in {**out.checkpoints, -1000: out.net}.items():
             found, point = margins(one, data), kkt(one, data)
             print(f"    1e{level:g}: normalised margin {found.normalised:.5f}, smoothed {found.smoothed:.5f},", end=" ")
-            print(f"KKT stationarity {point.stationarity:.1e}, slackness {point.slackness:.1e}")
+            free = "" if point.free is None else f" ({point.free.stationarity:.1e} with {point.kinks} gates free)"
+            print(f"KKT stationarity {point.stationarity:.1e}{free}, slackness {point.slackness:.1e}")
         start = flow(net, data, until=1e-2).net
         theirs = descend(
             start, data, loss_based=True, rate=0.1, until=Until(log10_loss=-1000), steps=10**9, progress=Clock(wall)

@@ -6,6 +6,7 @@ mean over i in a, j in b = <S_a, S_b> / (n_a n_b),   S_a = sum of the unit vecto
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import final
 
@@ -85,9 +86,9 @@ def correlation(data: Dataset, centre: bool = True, most: int = 2000, seed: int 
         index=rows_shown[order],
         group=group[rows_shown][order],
         names=names,
-        means=inner / pairs,
+        means=torch.where(pairs > 0, inner / pairs, torch.nan),
         counts=counts.long(),
-        within=float(inner[same].sum() / pairs[same].sum()),
+        within=float(inner[same].sum() / pairs[same].sum()) if bool(pairs[same].any()) else math.nan,
         between=float(inner[~same].sum() / pairs[~same].sum()),
     )
 

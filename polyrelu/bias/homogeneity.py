@@ -81,6 +81,8 @@ def layers(net: nn.Module, X: Tensor | None = None, groups: Groups | None = None
     require(bool(named), "net", type(net).__name__, "trained parameters (an ideal classifier has none)")
     sample = _drawn(net, [name for group in named for name in group])
     X = (_inputs(net) if X is None else X[:ROWS]).double()
+    noise = torch.randn(X.shape, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
+    X = torch.cat([X, noise.to(X.device)])  # rows of one class, or of zeros, may switch a drawn net off
     try:
         degrees = [_degree(sample, group, X) for group in named]
     except RuntimeError as error:

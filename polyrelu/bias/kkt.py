@@ -32,7 +32,7 @@ from polyrelu.train import gates, gradients
 from polyrelu.train.gates import Gates
 from polyrelu.train.losses import rivals
 
-MOST_GATES = 3000  # beyond so many gates near their kink, autograd's choice is taken for all
+MOST_GATES = 1500  # gates near their kink that may be free
 NEGLIGIBLE = 1e-12  # a multiplier this much below the largest is left out
 
 
@@ -60,17 +60,20 @@ class Certificate:
 class KKT:
     """The certificate ``best``, the one of ``least_squares`` and ``loss`` with the smaller stationarity residual.
 
-    ``candidates``: constraints with q_k <= (1 + active) q_min offered to least squares; ``left_out``: further ones
-    there were, beyond the capacity; ``kinks``: pairs of candidate and neuron with <x, w> = 0 (p = 1), where q has
-    many gradients and autograd's was used.
+    Both use autograd's gradients. ``free`` (p = 1, one logit, else None) is least squares with ``kinks`` gates free,
+    those of candidates and neurons within ``widen`` of <x, w> = 0, where q has many gradients; ``kinks_left``: further
+    such pairs, beyond MOST_GATES the nearest ones, that kept autograd's gate. ``candidates``: constraints with
+    q_k <= (1 + active) q_min offered to least squares; ``left_out``: further ones there were, beyond the capacity.
     """
 
     least_squares: Certificate
     loss: Certificate
+    free: Certificate | None
     degree: float
     candidates: int
     left_out: int
     kinks: int
+    kinks_left: int
 
     @property
     def best(self) -> Certificate:
@@ -113,8 +116,8 @@ def kkt(
     nearest to the margin first, at most ``most`` (2000 for two-layer nets, for others as many as 8 blocks of 256 MB of
     gradients). Their Gram matrix costs O(m^2 (D + h)), the active-set solver about O(m^3).
 
-    p = 1, one logit: where |<x, w>| <= ``widen`` |x||w| a gate counts as anything between shut and open, as at the kink
-    itself, where q has all those gradients (a net this near to it has slid along it).
+    p = 1, one logit: in ``KKT.free`` a gate with |<x, w>| <= ``widen`` |x||w| is anything between shut and open, as at
+    the kink itself, where q has all those gradients (a net this near to it has slid along it).
     """
     require(active >= 0, "active", active, "a number >= 0")
     require(most is None or most >= 1, "most", most, "a whole number >= 1")
@@ -131,15 +134,16 @@ def kkt(
     X, E = _rows(data, rows), _signs(data.y[rows], rival, q.shape[1])
     own = q[rows, rival]
     fitted = torch.zeros_like(q)
-    found = _kinks(unit, X, E, widen)
-    if found is None:
-        fitted[rows, rival] = least_squares(gradients.gram(unit, X, E), unit.degree * own)
-        pull_fitted = _total(unit, data, fitted)
-    else:
-        fitted[rows, rival], forces = with_gates(gates.gram(unit, X, E, found), unit.degree * own, found)
-        pull_fitted = _total(unit, data, fitted)
-        back = fitted[rows, rival][found.row] * found.height * (found.at > 0) - forces
-        pull_fitted["weight"].index_add_(0, found.neuron, back[:, None] * unit.net.preprocess(X)[found.row])  # type: ignore[operator]
+    fitted[rows, rival] = least_squares(gradients.gram(unit, X, E), unit.degree * own)
+    found, kinks_left = _kinks(unit, X, E, widen)
+    free = None
+    if found is not None:
+        loose = torch.zeros_like(q)
+        loose[rows, rival], forces = with_gates(gates.gram(unit, X, E, found), unit.degree * own, found)
+        pull = _total(unit, data, loose)
+        back = loose[rows, rival][found.row] * found.height * (found.at > 0) - forces
+        pull["weight"].index_add_(0, found.neuron, back[:, None] * unit.net.preprocess(X)[found.row])  # type: ignore[operator]
+        free = _certificate(unit, data, q, loose, pull)
     log_size = unit.degree * unit.log_rho
     by_loss = (-(q - smallest) * math.exp(min(log_size, 700))).exp()
     by_loss[(by_loss < NEGLIGIBLE) | q.isinf()] = 0
@@ -147,12 +151,14 @@ def kkt(
     along = unit.degree * float((by_loss * q.nan_to_num(posinf=0.0)).sum())  # <theta, sum_k weight_k grad q_k>
     best = along / sum(float(part.square().sum()) for part in pull.values())  # of all lengths of the pull
     return KKT(
-        least_squares=_certificate(unit, data, q, fitted, pull_fitted),
+        least_squares=_certificate(unit, data, q, fitted, _total(unit, data, fitted)),
         loss=_certificate(unit, data, q, best * by_loss, {name: best * part for name, part in pull.items()}),
+        free=free,
         degree=unit.degree,
         candidates=len(chosen),
         left_out=len(near) - len(chosen),
         kinks=0 if found is None else len(found.row),
+        kinks_left=kinks_left,
     )
 
 
@@ -267,11 +273,13 @@ def _sorted_rows(data: Dataset, wanted: Tensor) -> Iterator[Tensor]:
             yield X[here].double()
 
 
-def _kinks(unit: Unit, X: Tensor, E: Tensor, widen: float) -> Gates | None:
-    """Candidates and neurons so near to <x, w> = 0 that the gate may be anything; None if there is no such pair."""
+def _kinks(unit: Unit, X: Tensor, E: Tensor, widen: float) -> tuple[Gates | None, int]:
+    """Candidates and neurons so near to <x, w> = 0 that the gate may be anything, and how many are beyond the most."""
     net = unit.net
     if not isinstance(net, PolyReLUNet) or net.p > 1 or net.outputs > 1 or set(unit.names) != {"weight", "output"}:
-        return None
+        return None, 0
     t, _, width = gates.planes(unit, X, E)
-    pairs = ((t.abs() <= max(widen, 1e-12) * width) & (width > 0)).nonzero()
-    return gates.Gates.of(unit, X, E, pairs) if 0 < len(pairs) <= MOST_GATES else None
+    angle = torch.where(width > 0, t.abs() / width, torch.inf)
+    pairs = (angle <= max(widen, 1e-12)).nonzero()
+    near = pairs[angle[pairs[:, 0], pairs[:, 1]].argsort(stable=True)[:MOST_GATES]]
+    return (gates.Gates.of(unit, X, E, near) if len(near) else None), len(pairs) - len(near)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import final
 
 import torch
@@ -110,6 +111,7 @@ def estimate_subclasses(
     shift = shift.to(data.rows(0, 1))
     source = torch.Generator().manual_seed(int(seed) % 2**63)
     units, found, stabilities, more, fewer = [], [], [], [], []
+    rows = max(rows, *(number or 1 for number in wanted))
     for sample, number in zip(_samples(data, classes, rows, source), wanted, strict=True):
         X = _unit(sample - shift)
         tried: tuple[float, ...] = ()
@@ -134,7 +136,8 @@ def _wanted(count: int | Sequence[int] | None, classes: Tensor, data: Dataset) -
     """The number asked for in each class, or None; never more than it has rows."""
     if count is None:
         return [None] * len(classes)
-    wanted = [count] * len(classes) if isinstance(count, int) else list(count)
+    require(isinstance(count, (Integral, Sequence)), "count", count, "a whole number, or a list of them")
+    wanted = list(count) if isinstance(count, Sequence) else [int(count)] * len(classes)
     require(len(wanted) == len(classes), "count", count, f"one number, or {len(classes)}, one for each class")
     for label, number in zip(classes, wanted, strict=True):
         whole("count", number, 1)

@@ -64,6 +64,11 @@ def stationary(subject: Subject) -> Rows:
         f"gradients of {counted(support, 'row')} leave {at_most(best.stationarity)} of its weights unexplained, with "
         f"slackness {at_most(best.slackness)}"
     )
+    if found.free is not None:
+        words += (
+            f"; with {counted(found.kinks, 'gate')} near the kink left free (p = 1), "
+            f"{at_most(found.free.stationarity)} and {at_most(found.free.slackness)}"
+        )
     numbers = {
         "stationarity": best.stationarity,
         "slackness": best.slackness,
@@ -71,6 +76,8 @@ def stationary(subject: Subject) -> Rows:
         "candidates": found.candidates,
         "left_out": found.left_out,
         "kinks": found.kinks,
+        "kinks_left": found.kinks_left,
+        "free_stationarity": None if found.free is None else found.free.stationarity,
     }
     value = f"{short(best.stationarity)} and {short(best.slackness)}"
     return [Row("KKT residual", value, sentence(words), numbers)]

@@ -90,6 +90,8 @@ class FlowSettings:
                 option = name.replace("_", "-")
                 raise InputError(f"{option}={value}: the run to resume has {option}={kept}; leave --{option} out.")
         ends = {name: value for name, value in new.items() if name in (*TARGETS, *LIMITS)}
+        if "checkpoints" in ends:
+            ends["checkpoints"] = ",".join(filter(None, [self.checkpoints, ends["checkpoints"]]))
         fresh = {name: None if name != "until_accurate" else False for name in TARGETS}
         return replace(self, **{**(fresh if any(name in TARGETS for name in ends) else {}), **ends})
 

@@ -69,12 +69,16 @@ class Finish:
         self.stand = Stand(net, names, margins(net, data), loss, float(history.clock[-1]), float(history.log_time[-1]))
         self.weights = torch.softmax(-self.stand.q.flatten(), 0).view_as(self.stand.q)
         self.late = Late(data, None)
-        pull = self.pull()
+        pull = self.pull(self.weights)
         theta = gradients.theta(self.stand)
         along = sum(float((theta[name] * pull[name]).sum()) for name in names)
         mean = float((self.weights * self.stand.q.nan_to_num(posinf=0.0)).sum())
         degree = along / mean
-        whole = abs(degree - round(degree, 3)) < 1e-6
+        one = torch.zeros_like(self.weights).flatten()
+        one[self.stand.q.flatten().argmin()] = 1.0
+        alone = self.pull(one.view_as(self.weights))
+        again = sum(float((theta[name] * alone[name]).sum()) for name in names) / float(self.stand.q.min())
+        whole = abs(degree - again) < 1e-6 * degree  # Euler: <theta, grad q> = L q for every q, and only then
         self.late.degree = degree if whole else None
         speed = math.sqrt(sum(float(part.square().sum()) for part in pull.values()))
         self.dt = 0.02 * math.exp(self.stand.log_rho) / speed
@@ -84,11 +88,11 @@ class Finish:
         self.snapshots, self.checkpoints = dict(before.snapshots), dict(before.checkpoints)
         self.levels = [level for level in levels if level not in self.checkpoints]
 
-    def pull(self) -> dict[str, Tensor]:
-        """theta' at the current stand."""
-        flat = self.weights.flatten()
+    def pull(self, weights: Tensor) -> dict[str, Tensor]:
+        """theta' at the current stand, were these the weights (n, C) of the constraints."""
+        flat = weights.flatten()
         some = (flat > 1e-14).nonzero()[:, 0]
-        X, E = self.late.constraints(some, self.weights.shape[1])
+        X, E = self.late.constraints(some, weights.shape[1])
         return gradients.total(self.stand, X, E * flat[some][:, None])
 
     @property

@@ -73,37 +73,42 @@ def flow(
     kept = {} if after is None else dict(after.checkpoints)
     run, here, height = after, net, -SEPARATED  # height: -log of the summed loss at which to look for the late phase
     late = in_loss_time(loss)
-    while True:
-        if late and run is not None and until.log_loss < run.log_loss and ready(here, data, run.log_loss):
-            run, late = finish(
-                replace(run, checkpoints=kept), data, loss=loss, until=until, rtol=rtol, record=record,
-                checkpoints=checkpoints, max_evaluations=max_evaluations, progress=told,
-            )  # fmt: skip
-            here, kept = run.net, run.checkpoints
-            if late:
+    try:
+        while True:
+            if late and run is not None and until.log_loss < run.log_loss and ready(here, data, run.log_loss):
+                run, late = finish(
+                    replace(run, checkpoints=kept), data, loss=loss, until=until, rtol=rtol, record=record,
+                    checkpoints=checkpoints, max_evaluations=max_evaluations, progress=told,
+                )  # fmt: skip
+                here, kept = run.net, run.checkpoints
+                if late:
+                    break
+            goals = [until.log_loss, *(level * LN10 for level in checkpoints if level not in kept)]
+            stop = max(*goals, -height - log_n if late else -math.inf)
+            goal = until if stop == until.log_loss else replace(until, loss=None, log10_loss=stop / LN10)
+            before = {} if run is None else run.counts
+            if isinstance(here, PolyReLUNet):
+                run = polar_flow(
+                    here, data, loss=loss, until=goal, rtol=rtol, record=record, surrogate=surrogate, merge=merge,
+                    drop=drop, max_evaluations=max_evaluations, progress=told, after=run,
+                )  # fmt: skip
+            else:
+                run = module_flow(
+                    here, data, loss=loss, until=goal, rtol=rtol, record=record,
+                    max_evaluations=max_evaluations, progress=told, after=run,
+                )  # fmt: skip
+            run = replace(
+                run, counts={**before, **run.counts, **{k: before.get(k, 0.0) + run.counts.get(k, 0.0) for k in ADDED}}
+            )
+            here = run.net
+            kept |= {level: here for level in checkpoints if level not in kept and run.log_loss <= level * LN10}
+            if goal is until or run.status is not Status.LOSS:
                 break
-        goals = [until.log_loss, *(level * LN10 for level in checkpoints if level not in kept)]
-        stop = max(*goals, -height - log_n if late else -math.inf)
-        goal = until if stop == until.log_loss else replace(until, loss=None, log10_loss=stop / LN10)
-        before = {} if run is None else run.counts
-        if isinstance(here, PolyReLUNet):
-            run = polar_flow(
-                here, data, loss=loss, until=goal, rtol=rtol, record=record, surrogate=surrogate, merge=merge,
-                drop=drop, max_evaluations=max_evaluations, progress=told, after=run,
-            )  # fmt: skip
-        else:
-            run = module_flow(
-                here, data, loss=loss, until=goal, rtol=rtol, record=record,
-                max_evaluations=max_evaluations, progress=told, after=run,
-            )  # fmt: skip
-        run = replace(
-            run, counts={**before, **run.counts, **{k: before.get(k, 0.0) + run.counts.get(k, 0.0) for k in ADDED}}
-        )
-        here = run.net
-        kept |= {level: here for level in checkpoints if level not in kept and run.log_loss <= level * LN10}
-        if goal is until or run.status is not Status.LOSS:
-            break
-        height = max(height, -2 * (run.log_loss + log_n))
+            height = max(height, -2 * (run.log_loss + log_n))
+    except KeyboardInterrupt:  # between two phases; inside them it is a status
+        if run is None:
+            raise
+        run = replace(run, status=Status.INTERRUPTED)
     settings = {
         "method": "flow", "loss": loss, "rtol": rtol, "samples": len(data),
         "surrogate": surrogate, "merge": merge, "drop": drop,
@@ -125,6 +130,8 @@ def _check(
     outputs = 1 if data.binary else data.classes
     if isinstance(net, PolyReLUNet):
         require(data.dim == net.dim, "data", f"{data.dim} columns", f"{net.dim}, the dim of the network")
+        frozen = [name for name, p in net.named_parameters() if not p.requires_grad]
+        require(not frozen, "net", f"frozen {', '.join(frozen)}", "all weights trained; use descend for frozen ones")
         found = net.outputs
     else:
         parameters = [p for p in net.parameters() if p.requires_grad]

@@ -134,7 +134,7 @@ class Late:
 
     def move(self, stand: Stand, near: Tangent, dt: float) -> tuple[Stand, Tensor]:
         """One step; constraints and gates that were not offered but turn out to matter are, and it is taken again."""
-        for _ in range(8):
+        for turn in range(8):
             p, s = self.forces(near, dt)
             new = self.moved(stand, near, dt, p, s)
             q = margins(new.net, self.data)
@@ -142,6 +142,8 @@ class Late:
             weights = torch.softmax(-q.flatten(), 0)
             missed = weights > SEEN
             missed[near.chosen] = False
+            if turn == 7:
+                break
             if missed.any() and near.rest is None:
                 extra = near.start.clone().flatten()
                 extra[missed] = SEEN
