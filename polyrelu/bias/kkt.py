@@ -13,7 +13,6 @@ multipliers of the training loss, proportional to exp(-q_k). All is computed at 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import final
 
@@ -131,7 +130,7 @@ def kkt(
     near = near[q.flatten()[near].argsort(stable=True)]
     chosen = near[: gradients.capacity(unit) if most is None else most]
     rows, rival = chosen // q.shape[1], chosen % q.shape[1]
-    X, E = _rows(data, rows), _signs(data.y[rows], rival, q.shape[1])
+    X, E = gradients.constraints(data, chosen, q.shape[1])
     own = q[rows, rival]
     fitted = torch.zeros_like(q)
     fitted[rows, rival] = least_squares(gradients.gram(unit, X, E), unit.degree * own)
@@ -252,25 +251,6 @@ def _weighted(y: Tensor, mu: Tensor) -> Tensor:
     if mu.shape[1] == 1:
         return y.double()[:, None] * mu
     return (-mu).scatter_add(1, y[:, None], mu.sum(dim=1, keepdim=True))
-
-
-def _signs(y: Tensor, rival: Tensor, classes: int) -> Tensor:
-    one = torch.zeros(len(y), classes, dtype=torch.float64)
-    return _weighted(y, one.scatter(1, rival[:, None], 1.0))
-
-
-def _rows(data: Dataset, wanted: Tensor) -> Tensor:
-    """Rows by number, as float64; only these are held."""
-    order = wanted.argsort(stable=True)
-    parts = list(_sorted_rows(data, wanted[order]))
-    return torch.cat(parts)[order.argsort()]
-
-
-def _sorted_rows(data: Dataset, wanted: Tensor) -> Iterator[Tensor]:
-    for start, X in data.blocks():
-        here = wanted[(wanted >= start) & (wanted < start + len(X))] - start
-        if len(here):
-            yield X[here].double()
 
 
 def _kinks(unit: Unit, X: Tensor, E: Tensor, widen: float) -> tuple[Gates | None, int]:

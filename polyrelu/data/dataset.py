@@ -104,6 +104,10 @@ class Dataset:
         require(0 <= start <= stop <= n, "rows", f"({start}, {stop})", f"0 <= start <= stop <= {n}")
         return _rows.read(self._source, start, stop)
 
+    def gather(self, index: torch.Tensor) -> torch.Tensor:
+        """The rows with these numbers (at least one), in that order, as a tensor; only they are held."""
+        return _rows.gather(self._source, index)
+
     def blocks(self, size: int = BLOCK) -> Iterator[tuple[int, torch.Tensor]]:
         """(start, rows start..start+size-1) from first to last; the last block may be shorter."""
         whole("size", size, 1)
@@ -141,7 +145,7 @@ class Dataset:
         place = chosen.to(self.y.device)
         return dataclasses.replace(
             self,
-            X=_rows.gather(self._source, chosen),
+            X=self.gather(chosen),
             y=self.y[place],
             cluster=None if self.cluster is None else self.cluster[place],
         )

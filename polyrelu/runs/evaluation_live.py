@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import sys
-from types import TracebackType
 from typing import Any
 
 import numpy as np
 
 from polyrelu.robust.bracket import Bracket
 from polyrelu.robust.curve import relative_gaps
-from polyrelu.runs.live import CtrlC
+from polyrelu.runs.live import CtrlC, Watched
 from polyrelu.runs.parts import SIZE
 
 
-class EvaluationLive:
+class EvaluationLive(Watched):
     """Progress on stderr (a terminal, or nothing is shown) and a way to stop.
 
     The first Ctrl-C ends the evaluation when the part under way is finished and on disk; a second one, a second later,
@@ -22,29 +20,13 @@ class EvaluationLive:
     """
 
     def __init__(self, quiet: bool) -> None:
-        self.shown = not quiet and sys.stderr.isatty()
-        self.ctrl_c = CtrlC(
+        ctrl_c = CtrlC(
             f"finishing the points under way ({SIZE} at most), then stopping; Ctrl-C again stops at once",
             "stopped; finished parts are kept, the same command goes on from there",
         )
+        super().__init__(quiet, ctrl_c)
         self.total = self.done = 0
         self.gaps: list[float] = []
-        self.bar: Any = None
-
-    def __enter__(self) -> EvaluationLive:
-        self.ctrl_c.__enter__()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-        self.ctrl_c.__exit__(kind, error, trace)
-
-    def close(self) -> None:
-        """Take the bar away."""
-        if self.bar is not None:
-            self.bar.stop()
 
     @property
     def inner(self) -> EvaluationLive:

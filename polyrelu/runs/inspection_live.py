@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 import time
-from types import FrameType, TracebackType
-from typing import Any
+from types import FrameType
+from typing import TYPE_CHECKING
 
 from polyrelu.runs import live
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
 class StopSoon(live.CtrlC):
@@ -20,36 +22,23 @@ class StopSoon(live.CtrlC):
         super()._interrupt(number, frame)
 
 
-class InspectionLive:
+class InspectionLive(live.Watched):
     """Progress on stderr (a terminal, or nothing is shown), and a way to stop; every file is whole at any time."""
 
     def __init__(self, quiet: bool) -> None:
-        self.shown = not quiet and sys.stderr.isatty()
-        self.ctrl_c = StopSoon("stopping when this picture is drawn", "stopped; finished pictures are kept")
+        super().__init__(quiet, StopSoon("stopping when this picture is drawn", "stopped; finished pictures are kept"))
         self.ctrl_c.at_once = True
         self.now = "reading the net and the data"
         self.begun = False
         self.pictures: list[str] = []
-        self.bar: Any = None
 
-    def __enter__(self) -> InspectionLive:
-        self.ctrl_c.__enter__()
+    def __enter__(self) -> Self:
+        super().__enter__()
         if self.shown:
             self.bar = live._bar()
             self.line = self.bar.add_task("inspect", total=None, numbers=self.now)
             self.bar.start()
         return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-        self.ctrl_c.__exit__(kind, error, trace)
-
-    def close(self) -> None:
-        """Take the line away."""
-        if self.bar is not None:
-            self.bar.stop()
 
     def doing(self, what: str, drawing: bool = False) -> None:
         """This is being measured or drawn now; stop here if that was asked."""

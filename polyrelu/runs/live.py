@@ -9,7 +9,10 @@ import sys
 import threading
 import time as clock
 from types import FrameType, TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 LN10 = 2.302585092994046
 TWICE = 1.0  # seconds within which a second Ctrl-C is a nervous finger, not a wish
@@ -62,7 +65,30 @@ class CtrlC:
             raise SystemExit(130)
 
 
-class Live:
+class Watched:
+    """A block of work under a Ctrl-C that waits, with perhaps a bar, which vanishes at the end."""
+
+    def __init__(self, quiet: bool, ctrl_c: CtrlC) -> None:
+        self.shown, self.ctrl_c = not quiet and sys.stderr.isatty(), ctrl_c
+        self.bar: Any = None
+
+    def __enter__(self) -> Self:
+        self.ctrl_c.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+        self.ctrl_c.__exit__(kind, error, trace)
+
+    def close(self) -> None:
+        """Take the bar away."""
+        if self.bar is not None:
+            self.bar.stop()
+
+
+class Live(Watched):
     """Progress of one run on stderr (a terminal, or nothing is shown), and its way to stop.
 
     The first Ctrl-C ends the run after the step under way, where everything fits together; ``flow`` then returns what
@@ -70,27 +96,17 @@ class Live:
     """
 
     def __init__(self, label: str, quiet: bool) -> None:
-        self.label, self.shown = label, not quiet and sys.stderr.isatty()
-        self.ctrl_c = CtrlC(
-            "finishing the step under way, then saving; Ctrl-C again gives up without saving",
-            "given up; nothing of this run was saved",
-        )
-        self.bar: Any = None
+        first = "finishing the step under way, then saving; Ctrl-C again gives up without saving"
+        super().__init__(quiet, CtrlC(first, "given up; nothing of this run was saved"))
+        self.label = label
 
-    def __enter__(self) -> Live:
-        self.ctrl_c.__enter__()
+    def __enter__(self) -> Self:
+        super().__enter__()
         if self.shown:
             self.bar = _bar()
             self.line = self.bar.add_task(self.label, total=None, numbers="first pass over the data")
             self.bar.start()
         return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self.bar is not None:
-            self.bar.stop()
-        self.ctrl_c.__exit__(kind, error, trace)
 
     def saving(self) -> None:
         """From here on Ctrl-C waits: a net without its history is of no use."""

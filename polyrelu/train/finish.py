@@ -92,7 +92,7 @@ class Finish:
         """theta' at the current stand, were these the weights (n, C) of the constraints."""
         flat = weights.flatten()
         some = (flat > 1e-14).nonzero()[:, 0]
-        X, E = self.late.constraints(some, weights.shape[1])
+        X, E = gradients.constraints(self.data, some, weights.shape[1])
         return gradients.total(self.stand, X, E * flat[some][:, None])
 
     @property

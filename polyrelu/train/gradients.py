@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from polyrelu.data import BLOCK
+from polyrelu.data import BLOCK, Dataset
 from polyrelu.nets import Polar, PolyReLUNet, relu_power
 from polyrelu.nets.baselines import TwoLayer
 from polyrelu.nets.polar import unit_rows
@@ -62,6 +62,19 @@ def capacity(at: Weights) -> int:
 def chunk(net: nn.Module) -> int:
     """Rows to hand over at once: two-layer nets like large products, deep ones small activations."""
     return BLOCK if closed_form(net) else 64
+
+
+def constraints(data: Dataset, chosen: Tensor, classes: int) -> tuple[Tensor, Tensor]:
+    """X and E of the constraints numbered ``chosen`` in the flat q (n, C) of `losses.rivals`, C = ``classes``.
+
+    q_k = <e_k, f(x_k)>: e is y for one logit, else 1 at the own class and -1 at the rival.
+    """
+    rows, rival = chosen // classes, chosen % classes
+    X, y = data.gather(rows).double(), data.y[rows]
+    if classes == 1:
+        return X, y.double()[:, None]
+    E = torch.zeros(len(rows), classes, dtype=torch.float64)
+    return X, E.scatter(1, rival[:, None], -1.0).scatter(1, y[:, None], 1.0)
 
 
 def theta(at: Weights) -> dict[str, Tensor]:

@@ -169,10 +169,10 @@ class Late:
             chosen, others = chosen[:most], chosen[most:]
             weights = torch.softmax(-flat, 0)[others]
             share = float(weights.sum())
-            X, E = self.constraints(others, stand.q.shape[1])
+            X, E = gradients.constraints(self.data, others, stand.q.shape[1])
             rest = gradients.total(stand, X, E * weights[:, None])
             self.work += len(others) / len(flat)
-        X, E = self.constraints(chosen, stand.q.shape[1])
+        X, E = gradients.constraints(self.data, chosen, stand.q.shape[1])
         if rest is not None:
             small = (
                 1e-6 * math.exp(stand.log_rho) / math.sqrt(sum(float(part.square().sum()) for part in rest.values()))
@@ -184,11 +184,6 @@ class Late:
         found = pinned(stand, X, E, start.flatten()[chosen]) if self.sliding and slides(stand) else None
         G = gradients.gram(stand, X, E) if found is None else gates.gram(stand, X, E, found)
         return Tangent(chosen, X, E, flat[chosen], G, start, found, rest, share, drift)
-
-    def constraints(self, chosen: Tensor, classes: int) -> tuple[Tensor, Tensor]:
-        """Rows and signs of constraints by their numbers in the flat q."""
-        rows, rival = chosen // classes, chosen % classes
-        return taken(self.data, rows), signs(self.data, rows, rival, classes)
 
     def forces(self, near: Tangent, dt: float) -> tuple[Tensor, Tensor]:
         """Weights, and forces through gates, at the end of a step."""
@@ -266,23 +261,3 @@ def changed(net: nn.Module, pull: dict[str, Tensor], dt: float) -> nn.Module:
         for name, change in pull.items():
             own[name].add_(change, alpha=dt)
     return net
-
-
-def signs(data: Dataset, rows: Tensor, rival: Tensor, classes: int) -> Tensor:
-    """e_k with q_k = <e_k, f(x_k)>: y, or 1 at the own class and -1 at the rival."""
-    if classes == 1:
-        return data.y[rows].double()[:, None]
-    E = torch.zeros(len(rows), classes, dtype=torch.float64)
-    return E.scatter(1, rival[:, None], -1.0).scatter(1, data.y[rows][:, None], 1.0)
-
-
-def taken(data: Dataset, rows: Tensor) -> Tensor:
-    """Rows by number, float64; only these are held."""
-    if isinstance(data.X, Tensor):
-        return data.X[rows].double()
-    order = rows.argsort(stable=True)
-    parts = []
-    for start, X in data.blocks():
-        here = rows[order]
-        parts.append(X[here[(here >= start) & (here < start + len(X))] - start].double())
-    return torch.cat(parts)[order.argsort()]

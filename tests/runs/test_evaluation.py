@@ -233,8 +233,6 @@ def test_several_classes(nets, calls, tmp_path):
 
 def test_the_real_bracket_holds_the_closed_form(nets, tmp_path):
     """F <= 0 at y = +1 where s <= 0 or s <= t: r = min(s/sqrt(K1), (s-t)/sqrt(K)), s the own sum, t the other."""
-    if not hasattr(ROOM, "bracket"):
-        pytest.skip("the bracket is not there yet")
     result = evaluate(nets, tmp_path / "out", limit=12)
     plus, minus = result.X[:, :3].double().sum(1), result.X[:, 3:5].double().sum(1)
     own = result.y > 0
