@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help test reproduce lint types bench clean
+.PHONY: help test data reproduce lint types bench clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -14,14 +14,17 @@ help: ## Show this list
 
 $(INSTALLED): pyproject.toml constraints.txt Makefile
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install -q -c constraints.txt -e ".[dev,crosscheck]"
+	$(BIN)/python -m pip install -q -c constraints.txt -e ".[dev,crosscheck,ray]"
 	@touch $@
 
 test: $(INSTALLED) ## Run the tests
 	$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile
 
-reproduce: $(INSTALLED) ## Check the papers' claims and write out/reproduce
-	$(BIN)/polyrelu reproduce --out out/reproduce
+data: $(INSTALLED) ## Fetch MNIST once, for the tests and claims that look at it
+	$(BIN)/polyrelu data fetch mnist
+
+reproduce: $(INSTALLED) ## Measure the papers' claims again and write out/reproduce/index.html
+	$(BIN)/polyrelu reproduce --profile quick --out out/reproduce
 
 lint: $(INSTALLED) ## Check style and formatting with ruff
 	$(BIN)/ruff check .

@@ -403,37 +403,6 @@ def test_a_second_ctrl_c_gives_up(monkeypatch):
     assert signal.getsignal(signal.SIGINT) is before
 
 
-# -------------------------------------------------------------------------------------------------------- reproduce
-
-
-def test_reproduce_writes_both_runs_and_one_page(tmp_path, monkeypatch):
-    monkeypatch.setattr(cli, "QUICK", {"dim": 60, "samples": 600, "width": 60})
-    result = polyrelu_("reproduce", "--quiet", "--out", tmp_path / "out")
-    assert result.exit_code == 0, result.stderr
-    assert result.stdout.splitlines()[-1] == str(tmp_path / "out" / "index.html")
-    assert names(tmp_path / "out") == {"p1", "p3", "index.html"}
-    page = (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
-    assert page.count("data:image/png;base64,") == 2
-    assert "quick size, not the paper&#39;s" in page
-    for name, learned in (("p1", "class averages"), ("p3", "single sub-class centres")):
-        assert names(tmp_path / "out" / name) == FILES
-        assert learned in page
-        assert record(tmp_path / "out" / name)["command"] in page.replace("</span> <span>", " ")
-
-
-def test_reproduce_stops_at_ctrl_c_without_a_page(tmp_path, monkeypatch):
-    monkeypatch.setattr(cli, "QUICK", {"dim": 60, "samples": 600, "width": 60})
-
-    def interrupt(self, **_):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(live.Live, "update", interrupt)
-    result = polyrelu_("reproduce", "--quiet", "--out", tmp_path / "out")
-    assert result.exit_code == 130
-    assert names(tmp_path / "out") == {"p1"}
-    assert names(tmp_path / "out" / "p1") == FILES
-
-
 # ------------------------------------------------------------------------------------------------------ at the door
 
 

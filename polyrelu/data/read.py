@@ -7,12 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from polyrelu.data._checks import whole
 from polyrelu.data.dataset import Dataset
 from polyrelu.data.files import READERS, read_file
 from polyrelu.data.mixture import OrthonormalMixture
+from polyrelu.data.pictures import PICTURES, read_pictures
 from polyrelu.data.recipe import (
     dtype_of,
     nearest,
@@ -34,8 +33,9 @@ def read(text: str, *, limit: int | None = None) -> Dataset:
 
     * a recipe, ``mixture:dim=1000,clusters=6+4,alpha=0.1,n=1000,seed=1`` (also ``sphere:`` and ``symmetric:``): the
       name of every set made by a recipe is such a text and reads back to the same bits; ``seed`` is 0 if not given
-    * a name: ``digits`` (scikit-learn's 1797 images of 8 x 8, pixels/16, classes 0..9) or ``digits:parity`` (even +1,
-      odd -1, the digit as the hidden sub-class)
+    * a name: ``digits`` (scikit-learn's 1797 images of 8 x 8, bundled), ``mnist``, ``mnist-full`` or ``cifar10``
+      (fetched once), then perhaps a split and coarser labels, as ``mnist:test:parity`` (pictures.py, relabel.py), with
+      the fine label as the hidden sub-class
     * a file: .npz or .safetensors with X (n, D), y (n,) and, if known, cluster and centres; .npy with its labels beside
       it (X.npy and y.npy, train_X.npy and train_y.npy, else NAME.npy and NAME_y.npy); .csv or .parquet with the label
       in the column called y or label, else in the last
@@ -55,18 +55,15 @@ def read(text: str, *, limit: int | None = None) -> Dataset:
 
 def _find(text: str) -> Dataset:
     kind = text.partition(":")[0]
-    if text in NAMES:
-        return NAMES[text]()
+    if kind in PICTURES:
+        return read_pictures(text)
     if ":" in text and kind in RECIPES:
         return RECIPES[kind](text)
     path = Path(text)
     if path.suffix.lower() in READERS or path.exists():
         return read_file(path)
-    if kind in {name.partition(":")[0] for name in NAMES}:
-        alike = ", ".join(name for name in NAMES if name.partition(":")[0] == kind)
-        raise InputError(f"data={text}: expected {alike}.")
-    names = (*NAMES, *(f"{kind}:..." for kind in RECIPES))
-    close = nearest(kind, (*NAMES, *RECIPES)) or nearest(text, (*NAMES, *RECIPES))
+    names = (*PICTURES, *(f"{kind}:..." for kind in RECIPES))
+    close = nearest(kind, (*PICTURES, *RECIPES)) or nearest(text, (*PICTURES, *RECIPES))
     raise InputError(
         f"data={text}: expected a file ({', '.join(READERS)}), a name or a recipe ({', '.join(names)}){close}."
     )
@@ -115,26 +112,4 @@ def _symmetric(text: str) -> Dataset:
     return SymmetricSeparable(**found).sample(n, seed)
 
 
-def _digits(parity: bool) -> Dataset:
-    """scikit-learn's bundled digits; sixteenths are exact in float32."""
-    from sklearn.datasets import load_digits
-
-    stored = load_digits()
-    X = torch.from_numpy(stored.data).float() / 16
-    digit = torch.from_numpy(stored.target).long()
-    if not parity:
-        return Dataset(X, digit, name="digits")
-    return Dataset(X, torch.where(digit % 2 == 0, 1.0, -1.0), cluster=digit, name="digits:parity")
-
-
-def _mnist() -> Dataset:
-    raise InputError("data=mnist: not available yet; use digits, or a file of your own (.npz with X and y).")
-
-
 RECIPES: dict[str, Callable[[str], Dataset]] = {"mixture": _mixture, "sphere": _sphere, "symmetric": _symmetric}
-NAMES: dict[str, Callable[[], Dataset]] = {
-    "digits": lambda: _digits(parity=False),
-    "digits:parity": lambda: _digits(parity=True),
-    "mnist": _mnist,
-    "mnist:parity": _mnist,
-}

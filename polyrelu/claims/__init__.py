@@ -1,0 +1,1 @@
+"""What the papers say, measured again: each claim is a sentence, its source, an experiment and a verdict."""

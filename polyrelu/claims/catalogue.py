@@ -1,0 +1,67 @@
+"""All claims, in the order of their ids, and how to name some of them."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import re
+from collections.abc import Iterable
+from functools import cache
+
+from polyrelu.claims.claim import Claim, Experiment
+from polyrelu.errors import InputError
+
+FILES = (
+    "ideal",
+    "ideal_bayes",
+    "ideal_attacks",
+    "ideal_exact",
+    "distances",
+    "neurons",
+    "breaking",
+    "starts",
+    "phases",
+    "pictures",
+    "theorems",
+    "margins",
+    "linear",
+    "universal",
+    "early",
+    "inconsistencies",
+)  # each has a tuple CLAIMS
+
+
+@cache
+def catalogue() -> dict[str, Claim]:
+    """Claim by id."""
+    found: list[Claim] = []
+    for name in FILES:
+        found += importlib.import_module(f"polyrelu.claims.{name}").CLAIMS
+    claims = {claim.id: claim for claim in sorted(found, key=_order)}
+    assert len(claims) == len(found), "two claims share an id"
+    return claims
+
+
+def experiments() -> dict[str, Experiment]:
+    """Experiment by name."""
+    return {claim.experiment.name: claim.experiment for claim in catalogue().values()}
+
+
+def select(names: Iterable[str]) -> list[Claim]:
+    """Claims by id (A3) or group (A), in their order; nothing named means all of them."""
+    claims, wanted = catalogue(), set()
+    for name in names:
+        found = [claim.id for claim in claims.values() if name.upper() in (claim.id, claim.group)]
+        if not found:
+            near = difflib.get_close_matches(name.upper(), [*claims, *"ABCDEI"], n=1, cutoff=0)
+            raise InputError(
+                f"claim={name}: expected an id such as A3 or a group such as B; the nearest is {near[0]}. "
+                "All of them: polyrelu claims list"
+            )
+        wanted.update(found)
+    return [claim for claim in claims.values() if not wanted or claim.id in wanted]
+
+
+def _order(claim: Claim) -> tuple[str, int]:
+    letter, number = re.fullmatch(r"([A-Z])(\d+)", claim.id).groups()  # type: ignore[union-attr]
+    return letter, int(number)

@@ -1,0 +1,84 @@
+"""Claims through the sweep: a setting for each part and seed of an experiment, so they run in parallel and resume."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import re
+from collections.abc import Iterable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from polyrelu.claims.catalogue import experiments
+from polyrelu.claims.claim import Claim, Experiment, Measured, Profile
+from polyrelu.claims.judge import Judgement, Outcome, judge
+from polyrelu.errors import require
+from polyrelu.sweep import Record, Sweep, sweepable
+
+ROOMS = ("data", "nets", "train", "bias", "robust")  # what the numbers come from, beside the experiments themselves
+
+
+@sweepable(sources=tuple(f"polyrelu.{room}" for room in ROOMS))
+def measure(experiment: str, profile: Profile, seed: int, part: Mapping[str, Any], code: str) -> dict[str, Any]:
+    """Run one part of one experiment with one seed; ``code`` must be that of the experiment as it is here."""
+    known = experiments()[experiment]
+    require(code == code_of(known), "code", code, f"{code_of(known)}, another version of polyrelu runs here")
+    found = known.run(profile, seed, **part)
+    return {"values": dict(found.values), "data": dict(found.data), "note": found.note}
+
+
+def settings_of(
+    claims: Iterable[Claim], profile: Profile, seeds: int | None = None, first: int = 0
+) -> list[dict[str, Any]]:
+    """What must be run for these claims; an experiment that several share, only once."""
+    needed = {claim.experiment.name: claim.experiment for claim in claims}
+    return [
+        {"experiment": name, "profile": profile, "seed": seed, "part": dict(part), "code": code_of(experiment)}
+        for name, experiment in needed.items()
+        if not experiment.needs(profile)
+        for seed in range(first, first + (seeds or experiment.repeats[profile]))
+        for part in experiment.parts(profile)
+    ]
+
+
+def sweep_of(claims: Iterable[Claim], profile: Profile, seeds: int | None = None, first: int = 0) -> Sweep:
+    """The sweep that measures these claims."""
+    return Sweep(f"{__name__}:measure", settings_of(claims, profile, seeds, first))
+
+
+def outcomes(records: Iterable[Record]) -> dict[str, list[Outcome]]:
+    """What was kept, by experiment."""
+    found: dict[str, list[Outcome]] = {}
+    for record in records:
+        value, settings = record.result, record.settings
+        measured = None if value is None else Measured(value["values"], value["data"], value["note"])
+        one = Outcome(settings["seed"], settings["part"], measured, record.error, record.file, record.seconds)
+        found.setdefault(settings["experiment"], []).append(one)
+    return found
+
+
+def judge_all(claims: Iterable[Claim], profile: Profile, kept: Mapping[str, list[Outcome]]) -> list[Judgement]:
+    """A verdict for every claim."""
+    return [judge(claim, profile, kept.get(claim.experiment.name, [])) for claim in claims]
+
+
+def code_of(experiment: Experiment) -> str:
+    """A hash of the experiment's file and of those of this room that it imports, up to where the claims begin.
+
+    So a result never counts for other code, and a claim may be worded or judged anew without measuring again.
+    """
+    return _code(experiment.run.__module__)
+
+
+@cache
+def _code(module: str) -> str:
+    digest, waiting, seen = hashlib.sha256(), [module], set()
+    while waiting:
+        name = waiting.pop()
+        if name not in seen:
+            seen.add(name)
+            source = Path(importlib.util.find_spec(name).origin).read_text(encoding="utf-8")  # type: ignore[union-attr, arg-type]
+            digest.update(source.partition("\nCLAIMS")[0].encode())
+            waiting += sorted(re.findall(r"^from (polyrelu\.claims\.\w+) import", source, re.MULTILINE), reverse=True)
+    return digest.hexdigest()[:12]

@@ -1,0 +1,1 @@
+"""One file for each command: parse, call, show. Heavy imports wait inside, so that --help is instant."""

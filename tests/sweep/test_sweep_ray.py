@@ -1,0 +1,150 @@
+"""The same function, settings and bits on Ray: one Ray for the module, and one that a run starts itself."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+import pytest
+from swept import alive, begun, launch, results, wait_for
+
+from polyrelu.errors import InputError
+from polyrelu.sweep import Sweep, run_sweep
+from polyrelu.sweep.ray_engine import check_address, work
+from polyrelu.sweep.record import Job, Silent
+
+ray = pytest.importorskip("ray")
+SQUARES = Sweep.grid("swept:square", {"x": [3, 0.5]})
+
+
+def test_ray_that_is_not_installed_names_the_extra(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(InputError, match=r'Ray is not installed; pip install "polyrelu\[ray\]"'):
+        run_sweep(SQUARES, tmp_path, engine="ray")
+
+
+@pytest.mark.parametrize("form", ["{}", "ray://{}"])
+def test_an_address_where_nobody_is_is_told_within_seconds(tmp_path, form):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # and nobody listens
+        address = form.format(f"127.0.0.1:{taken.getsockname()[1]}")
+        began = time.monotonic()
+        with pytest.raises(InputError, match=rf"^address={address}: nothing answers there \(Connection refused\)"):
+            run_sweep(SQUARES, tmp_path, engine="ray", address=address)
+        assert time.monotonic() - began < 5
+
+
+@pytest.mark.parametrize("address", ["head", "head:", "head:99999", "http://head:80", "head:80/x"])
+def test_an_address_that_is_none(address):
+    with pytest.raises(InputError, match="expected host:port, ray://host:port or auto"):
+        check_address(address)
+
+
+def test_something_else_at_the_address(monkeypatch):
+    monkeypatch.setattr("polyrelu.sweep.ray_engine.JOIN", 3.0)
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        with pytest.raises(InputError, match=r"expected a Ray cluster to connect to \(no answer within 3 s"):
+            check_address(f"127.0.0.1:{other.getsockname()[1]}")
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    ray.init(address="local", num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
+    yield ray
+    ray.shutdown()
+
+
+class Killer(Silent):
+    """Kills the worker that has the setting 2, once."""
+
+    def __init__(self, mark):
+        self.mark, self.killed = mark, None
+
+    def tick(self):
+        for x, process in begun(self.mark):
+            if x == 2 and self.killed is None:
+                os.kill(process, signal.SIGKILL)
+                self.killed = process
+
+
+def test_a_killed_worker_costs_a_try_and_the_bits_are_those_of_the_local_engine(tmp_path, cluster):
+    mark = tmp_path / "mark"
+    wanted = Sweep("swept:slow", [{"x": x, "seconds": 0.3, "mark": str(mark)} for x in range(6)])
+    killer = Killer(mark)
+    records = run_sweep(wanted, tmp_path / "ray", engine="ray", watcher=killer)
+    tries = begun(mark)
+    assert killer.killed and not any(record.failed for record in records)
+    assert [x for x, _ in tries].count(2) == 2 and len({process for x, process in tries if x == 2}) == 2
+    assert len({process for _, process in tries}) <= 4  # workers are used again
+    run_sweep(wanted, tmp_path / "local", workers=2)
+    assert results(tmp_path / "ray") == results(tmp_path / "local") and len(results(tmp_path / "ray")) == 6
+    assert ray.is_initialized()  # a Ray that was there before stays
+
+
+def test_failures_and_crashes_are_records_and_the_rest_is_done(tmp_path, cluster):
+    moods = ["raises", "leaves", "exits", "fine"]
+    sweep = Sweep("swept:moody", [{"x": x, "mood": mood} for x, mood in enumerate(moods)])
+    raised, left, exited, fine = run_sweep(sweep, tmp_path, engine="ray")
+    assert raised.error == "ValueError: 0 is not a good number" and "Traceback" in raised.details
+    assert left.error == "worker died (WorkerCrashedError), 3 times" and exited.error == "SystemExit: 3"
+    assert fine.result == 1.5350630092552098 and fine.file.startswith("results/")
+
+
+def test_workers_have_one_thread(tmp_path, cluster):
+    (record,) = run_sweep(Sweep("swept:threads", [{}]), tmp_path, engine="ray")
+    assert record.result == [1, 1]
+
+
+def test_another_version_on_the_cluster_is_refused(cluster):
+    job = Job("swept:square", "9+abc")
+    with pytest.raises(
+        InputError, match=r"its source on the Ray cluster is version 0\+.*, but this sweep is of 9\+abc"
+    ):
+        list(work(job, {"a": {"x": 1}}, None, None, Silent(), lambda: True))
+    with pytest.raises(InputError, match="there is no module no_such_module_x to import on the Ray cluster"):
+        list(work(Job("no_such_module_x:f", "9+abc"), {"a": {"x": 1}}, None, None, Silent(), lambda: True))
+
+
+def test_a_sweep_joins_a_cluster_by_its_address(tmp_path, cluster):
+    address = cluster.get_runtime_context().gcs_address
+    with pytest.raises(InputError, match="this process is already connected to a Ray"):
+        run_sweep(SQUARES, tmp_path, engine="ray", address=address)
+    joined = launch("swept:square", list(SQUARES.settings), tmp_path, engine="ray", address=address)
+    _, message = joined.communicate(timeout=60)
+    assert joined.returncode == 0, message
+    assert sorted(json.loads(one)["square"] for one in results(tmp_path).values()) == [0.25, 9]
+
+
+@pytest.mark.parametrize("blow", [signal.SIGINT, signal.SIGKILL])
+def test_a_run_has_a_ray_of_its_own_which_goes_with_it_and_the_local_engine_can_go_on(tmp_path, blow):
+    out, mark = tmp_path / "out", tmp_path / "mark"
+    wanted = [{"x": x, "seconds": 0.4, "mark": str(mark)} for x in range(12)]
+    run = launch("swept:slow", wanted, out, engine="ray", workers=2)
+    wait_for(lambda: len(results(out)) >= 2, 60)
+    if blow == signal.SIGINT:
+        os.killpg(run.pid, blow)  # as a terminal does: Ray's own processes are in this group
+    else:
+        run.kill()
+    _, message = run.communicate(timeout=60)
+    assert run.returncode == -blow
+    kept, before = results(out), len(begun(mark))
+    assert 2 <= len(kept) < 12
+    if blow == signal.SIGINT:
+        assert message.rstrip().endswith("KeyboardInterrupt") and before == len(kept)
+    wait_for(lambda: not any(alive(process) for _, process in begun(mark)), 15)
+    run_sweep(Sweep("swept:slow", wanted), out, workers=2)
+    run_sweep(Sweep("swept:slow", wanted), tmp_path / "calm", workers=1)
+    assert results(out) == results(tmp_path / "calm") and results(out).items() >= kept.items()
+    if blow == signal.SIGINT:
+        assert not _group(run.pid)
+
+
+def _group(leader: int) -> list[str]:
+    """Processes of the session that a run began."""
+    found = subprocess.run(["ps", "-o", "stat=,args=", "-s", str(leader)], capture_output=True, text=True)
+    return [line for line in found.stdout.splitlines() if not line.startswith("Z")]
