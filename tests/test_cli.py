@@ -529,7 +529,6 @@ def test_evaluate_refuses_bad_settings_and_leaves_no_folder(saved, quick_bracket
         ("digits", "data=digits: has 64 columns, but the net"),
         ("mixtures", "data=mixtures: expected a file"),
         ("mixture:dim=12,clusters=3+2,alpha=0.1", "data=mixture:dim=12,clusters=3+2,alpha=0.1: expected n=... as well"),
-        ("mnist", "data=mnist: not available yet"),
     ],
 )
 def test_evaluate_refuses_bad_data(saved, quick_bracket, tmp_path, monkeypatch, data, message):

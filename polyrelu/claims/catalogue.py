@@ -24,6 +24,7 @@ FILES = (
     "pictures",
     "theorems",
     "margins",
+    "images",
     "linear",
     "universal",
     "early",

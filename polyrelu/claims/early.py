@@ -42,13 +42,13 @@ def _small_net(dim: int, seed: int) -> PolyReLUNet:
 
 
 def digits(profile: Profile, seed: int) -> Measured:
-    """E17: cosines of the mean neurons to x_+ and x_-, loss and stable rank, every 250 iterations."""
+    """E17: cosines of the mean neurons to x_+ and x_-, loss and stable rank, at 36 moments."""
     data = zero_or_one(profile)
     sums = data.class_means()
-    marks = range(250, ITERATIONS + 1, 250)
+    marks = [*range(250, 3000, 250), *range(3000, ITERATIONS + 1, 500)]
     run = flow(_small_net(data.dim, seed), data, until=Until(time=ITERATIONS * RATE), record=[RATE * k for k in marks])
     turned = phases(run)
-    drawn: dict[str, Any] = {"iterations": list(marks), "plus": [], "minus": [], "loss": [], "rank": [], "size": []}
+    drawn: dict[str, Any] = {"iterations": marks, "plus": [], "minus": [], "loss": [], "rank": [], "size": []}
     for mark in marks:
         net = run.snapshots[RATE * mark]
         assert isinstance(net, PolyReLUNet)

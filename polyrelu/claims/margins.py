@@ -65,7 +65,7 @@ def descended(net: PolyReLUNet, data: Dataset, rate: float, log10_loss: float) -
 
 
 def growth(profile: Profile, seed: int) -> Measured:
-    """E1-E4: margins, norm and loss along a flow and along gradient descent, and how near a KKT point the flow comes."""
+    """E1-E4: margins, norm and loss along the flow and along descent, and how near a KKT point the flow comes."""
     data, run = trained(seed, SMALL, FAR[profile])
     net = run.checkpoints[BELOW_ONE]
     assert isinstance(net, PolyReLUNet)
@@ -165,7 +165,7 @@ CLAIMS: tuple[Claim, ...] = (
         ),
         reason="Late steps of our gradient flow are shortened when they would lower the smoothed margin; plain "
         "gradient descent, which knows nothing of margins, is the independent witness. Steps of finite length cross "
-        "kinks: of rate .01/L they lower it by 1e-5 somewhere on the way to loss 1e-100, and in proportion to the rate.",
+        "kinks: of rate .01/L they can lower it by 1e-5 on the way to loss 1e-100, shorter ones by less.",
     ),
     Claim(
         id="E2",

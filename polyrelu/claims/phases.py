@@ -109,7 +109,7 @@ def random_start(profile: Profile, seed: int) -> Measured:
     }
     if profile == "paper":
         values["distance at step 490"] = float(np.interp(490, found["distance step"], found["distance"]))
-    return Measured(values, lines | found | {"cluster sums": sums})
+    return Measured(values, {"profile": profile, **lines, **found, "cluster sums": sums})
 
 
 def losses(profile: Profile, seed: int) -> Measured:
@@ -133,7 +133,7 @@ def losses(profile: Profile, seed: int) -> Measured:
 def balance(profile: Profile, seed: int, finer: int) -> Measured:
     """Plain gradient descent: what a flow conserves may change only as much as the steps are long."""
     _, data, net = start(SIZES[profile], seed)
-    rate = {"quick": 2 * STEP, "paper": STEP}[profile] / finer
+    rate = 4 * STEP / finer
     moved, flips = _conserved(net, data, rate)
     steps = "coarse steps" if finer == 1 else f"steps {finer} times finer"
     values = {f"largest change of |v|² − |w|², {steps}": moved, f"sign flips of v, {steps}": flips}
@@ -247,13 +247,13 @@ CLAIMS: tuple[Claim, ...] = (
         standing=Standing.PRINTED,
         published="conserved by gradient flow",
         settings={
-            "quick": "D=100, 5+5 clusters, n=1000, h=100, p=3, squared loss to .01, plain descent at rates .8 and .2",
-            "paper": "D=1000, 5+5 clusters, n=5000, h=200, p=3, squared loss to .01, plain descent at rates .4 and .1",
+            "quick": "D=100, 5+5 clusters, n=1000, h=100, p=3, squared loss to .01, plain descent at rates 1.6 and .4",
+            "paper": "D=1000, 5+5 clusters, n=5000, h=200, p=3, squared loss to .01, plain descent at rates 1.6 and .4",
         },
         experiment=BALANCE,
         checks=(
             at_most("largest change of |v|² − |w|², coarse steps", 1e-6, 0.0),
-            at_least("change, coarse / 4 times finer", 3, 4.0),
+            at_least("change, coarse / 4 times finer", 2.5, 4.0),
             at_most("sign flips of v, coarse steps", 0, 0.0),
             at_most("sign flips of v, steps 4 times finer", 0, 0.0),
         ),

@@ -62,12 +62,13 @@ def penalised(data: Dataset, decades: tuple[int, ...] = DECADES) -> list[Tensor]
 
 def hand_built(recipe: SymmetricSeparable) -> LeakyReLUNet:
     """l (phi(<v,x>) + phi(-<v,x>)) + m (phi(<u,x>) - phi(-<u,x>)), balanced, l (1-a) reach = m (1+a) margin."""
-    weights = torch.tensor([1 / ((1 - SLOPE) * REACH * recipe.margin)] * 2 + [1 / ((1 + SLOPE) * recipe.margin)] * 2)
+    low, high = 1 / ((1 - SLOPE) * REACH * recipe.margin), 1 / ((1 + SLOPE) * recipe.margin)
+    root = torch.tensor([low, low, high, high], dtype=torch.float64).sqrt()
     net = LeakyReLUNet(recipe.dim, 4, slope=SLOPE, dtype=torch.float64)
     with torch.no_grad():
         rows = torch.stack([recipe.side, -recipe.side, recipe.direction, -recipe.direction])
-        net.weight.copy_(weights.double().sqrt()[:, None] * rows)
-        net.output.copy_(weights.double().sqrt() * torch.tensor([1.0, 1.0, 1.0, -1.0]))
+        net.weight.copy_(root[:, None] * rows)
+        net.output.copy_(root * torch.tensor([1.0, 1.0, 1.0, -1.0]))
     return net
 
 

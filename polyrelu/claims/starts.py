@@ -21,7 +21,7 @@ import torch
 
 from polyrelu.claims.claim import Check, Claim, Experiment, Measured, Profile, Standing, Verdict, at_least, at_most
 from polyrelu.claims.nets_of_mixtures import TEST_SEED
-from polyrelu.claims.phases import LOOKS, STEP, Size, curves, distances, start
+from polyrelu.claims.phases import STEP, Size, curves, distances, start
 from polyrelu.data import OrthonormalMixture
 from polyrelu.nets import PlainPolyNet, PolyReLUNet
 from polyrelu.robust.attacks import BoundaryWalk
@@ -79,7 +79,7 @@ def starts(profile: Profile, seed: int, net: str) -> Measured:
         values[f"proven at {radius:g}, {net}"] = line.certified(radius)
         values[f"not broken at {radius:g}, {net}"] = line.attacked(radius)
     radii = {"lower": found.lower.tolist(), "upper": found.upper.tolist()}
-    return Measured(values, {"net": net, "time": out.time, **radii}, out.status.value)
+    return Measured(values, {"profile": profile, "net": net, "time": out.time, **radii}, out.status.value)
 
 
 def unit_nudge(dim: int, nudge: float = NUDGE) -> float:
@@ -92,7 +92,7 @@ def nudged_start(profile: Profile, seed: int, reading: str) -> Measured:
     """Fig. 6: every weight moved by 5 % towards a random centre; of what length 5 % are taken is the ``reading``."""
     nudge = {"none": 0.0, "as printed": NUDGE, PLOTTED: unit_nudge(NUDGED[0])}[reading]
     mixture, data, net = start(NUDGED, seed, nudge)
-    looks = LOOKS[1:19:2] if reading == PLOTTED else (320,)
+    looks = (*range(260, 380, 40), *range(380, 520, 20), 560, 600) if reading == PLOTTED else (320,)
     times = [look * STEP for look in looks]
     out = flow(net, data, loss="squared", until=Until(time=times[-1]), record=times if reading == PLOTTED else ())
     values, lines = curves(out)

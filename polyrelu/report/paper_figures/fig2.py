@@ -15,7 +15,7 @@ from matplotlib.ticker import PercentFormatter
 from numpy.typing import NDArray
 
 from polyrelu.claims.breaking import READ_OFF
-from polyrelu.claims.compared import MODELS
+from polyrelu.claims.compared import GAUSSIAN, HALF, MODELS
 from polyrelu.claims.compared import READ_OFF as MODELS_READ_OFF
 from polyrelu.claims.distances import CENTRES, RELU
 from polyrelu.report.figures import AVERAGE, CENTRE, INK, QUIET, REST, STYLE, canvas
@@ -25,7 +25,8 @@ from polyrelu.report.paper_figures.figure import PaperFigure, Results
 Array = NDArray[np.float64]
 Run = Mapping[str, Any]
 COLOURS = {1: AVERAGE, 3: CENTRE}
-MODEL_COLOURS = dict(zip(MODELS, (CENTRE, AVERAGE, INK, "#009E73", "#CC79A7", "#E69F00"), strict=True))  # Okabe & Ito
+GREEN, PURPLE, GOLD = "#009E73", "#CC79A7", "#E69F00"  # of Okabe & Ito
+MODEL_COLOURS = dict(zip(MODELS, (CENTRE, CENTRE, AVERAGE, INK, GREEN, GREEN, PURPLE, GOLD), strict=True))
 ROWS = {1: 300, 3: 20}  # of the published colormaps
 BARS = {1: 300, 3: 50}
 
@@ -82,11 +83,11 @@ def compared(results: Results) -> Figure:
         radii = np.linspace(0, 1, 2001)
         for model, colour in MODEL_COLOURS.items():
             lines = np.array([_line(run, "upper", radii) for run in runs if run["model"] == model])
-            style = (0, (4, 2)) if model in ("Bayes", "LogReg") else "-"
+            style = ":" if model in (GAUSSIAN, HALF) else (0, (4, 2)) if model in ("Bayes", "LogReg") else "-"
             panel.fill_between(radii, lines.min(axis=0), lines.max(axis=0), color=colour, alpha=0.2, lw=0)
             width, name = (4, "pReLU, p = 3") if model == "pReLU" else (1.9, model)
             panel.plot(radii, lines.mean(axis=0), color=colour, lw=width, ls=style, label=name)
-            _open(panel, MODELS_READ_OFF[model], colour)
+            _open(panel, MODELS_READ_OFF.get(model, {}), colour)
         panel.plot([], [], "D", mfc="none", mec=QUIET, ms=6, label="published, read off")
         _marks(panel, 20)
         panel.set_xlim(0, 1)
@@ -225,7 +226,7 @@ FIGURES: tuple[PaperFigure, ...] = (
         title="Figure 2: six classifiers on 12 + 8 sub-classes",
         paper="MV25",
         caption="Robust accuracy left by the strongest attack, bands over seeds; diamonds: published. The paper gives "
-        "neither α nor when training stopped.",
+        "neither α nor the starts nor when training stopped; dotted: two nets again, from another start.",
         claims=("B8", "B9"),
         draw=compared,
     ),
