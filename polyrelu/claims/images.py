@@ -122,7 +122,7 @@ def _ratio(values: Mapping[str, float]) -> dict[str, float]:
 def _needs(profile: Profile) -> str:
     if profile == "quick":
         return ""
-    return "needs MNIST, which polyrelu cannot read yet, and 10,000 epochs of the published CNN: weeks on two cores"
+    return "needs MNIST, which polyrelu cannot read yet, and 10,000 epochs of the published CNN: days on two cores"
 
 
 RATE = Experiment(rates, parts=lambda profile: [{"rate": rate} for rate in RATES], combine=_ratio, needs=_needs)
@@ -152,8 +152,8 @@ CLAIMS: tuple[Claim, ...] = (
         experiment=RATE,
         checks={
             "quick": (
-                Check("margin over all weights, end over half-way, constant rate", 1.0, 3.0),
-                at_most("decades of loss won in the second half, constant rate", 1.5),
+                at_least("margin over all weights, end over half-way, constant rate", 1.0),
+                at_most("decades of loss won in the second half, constant rate", 1.5),  # loss-based: 31 to 69
             ),
             "paper": (near("margin with the constant rate", 1.8e-4, 4e-5),),
         },
@@ -162,8 +162,8 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     Claim(
         id="E6",
-        sentence="With the loss-based rate the loss falls below anything a float holds and the margin grows far beyond "
-        "that of a constant rate.",
+        sentence="With the loss-based rate the loss falls on, far below what a float holds, and the margin grows "
+        "beyond that of a constant rate.",
         paper="LL20",
         where="Section 6 (MNIST)",
         standing=Standing.PRINTED,
@@ -171,8 +171,8 @@ CLAIMS: tuple[Claim, ...] = (
         settings=BOTH,
         experiment=RATE,
         checks={
-            "quick": (  # seeds 0-9: loss 1e-22 to 1e-136, where the constant rate reaches 1e-2
-                at_most("log10 of the loss with the loss-based rate", -15.0),
+            "quick": (  # twelve seeds: loss 1e-42 to 1e-113, where the constant rate reaches 1e-2
+                at_most("log10 of the loss with the loss-based rate", -20.0),
                 at_least("margin, loss-based over constant", 1.0),
             ),
             "paper": (
@@ -220,7 +220,7 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     Claim(
         id="E9",
-        sentence="While the margin grows twentyfold, the test accuracy hardly changes.",
+        sentence="While the margin grows from model-1 to model-5, the test accuracy hardly changes.",
         paper="LL20",
         where="Section 6 and appendix (MNIST, CIFAR-10)",
         standing=Standing.PRINTED,

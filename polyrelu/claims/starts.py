@@ -39,6 +39,10 @@ NETS: Mapping[str, tuple[type[PlainPolyNet] | type[PolyReLUNet], float, Until]] 
     "pReLU, large": (PolyReLUNet, LARGE, LOW),
     "polynomial, small, trained on": (PlainPolyNet, SMALL, LOW),  # quick only: thousands of passes at paper scale
 }
+SIZES: Mapping[Profile, tuple[int, int, int, int, int, int]] = {
+    "quick": (100, 6, 4, 1000, 100, 60),
+    "paper": (2000, 12, 8, 20_000, 200, 100),
+}  # D, K1, K2, n, h, test points
 RADII = (0.05, 0.1, 0.15, 0.2, 0.34, 0.4, 0.5, 0.65)
 NUDGED: Size = (1000, 5000, 200)  # fast enough to be run as published at both profiles
 NUDGE, PLOTTED = 0.05, "of a unit weight"
@@ -59,9 +63,7 @@ def normalised(net: PlainPolyNet | PolyReLUNet) -> PolyReLUNet:
 def starts(profile: Profile, seed: int, net: str) -> Measured:
     """Train one net of Fig. 7 and bracket its radii: proven without branching, found by two minimal attacks."""
     kind, scale, until = NETS[net]
-    dim, positive, negative, n, width, points = (
-        (2000, 12, 8, 20_000, 200, 100) if profile == "paper" else (100, 6, 4, 1000, 100, 60)
-    )
+    dim, positive, negative, n, width, points = SIZES[profile]
     dtype = torch.float32 if profile == "paper" else torch.float64
     mixture = OrthonormalMixture(dim, positive, negative, 0.1, dtype=dtype)
     data, test = mixture.sample(n, seed=seed), mixture.sample(points, seed=TEST_SEED)

@@ -78,7 +78,7 @@ def compared(results: Results) -> Figure:
     """Robust accuracy of six classifiers."""
     runs = _data(results, "compared.models")
     with rc_context(STYLE):
-        figure = canvas((10, 5.2), "Only pReLU with p = 3 holds as far as Bayes (12 + 8 sub-classes)")
+        figure = canvas((10, 5.2), "Of these only pReLU with p = 3 can hold as far as Bayes (12 + 8 sub-classes)")
         panel = figure.add_axes((0.075, 0.25, 0.9, 0.6))
         radii = np.linspace(0, 1, 2001)
         for model, colour in MODEL_COLOURS.items():
@@ -99,7 +99,7 @@ def compared(results: Results) -> Figure:
 def _sheet(title: str) -> tuple[Figure, GridSpec]:
     figure = canvas((10, 12.4), title)
     grid = figure.add_gridspec(
-        3, 8, left=0.075, right=0.955, top=0.935, bottom=0.045, hspace=0.3, wspace=1.4, height_ratios=(1, 1.15, 1)
+        3, 8, left=0.075, right=0.925, top=0.935, bottom=0.045, hspace=0.3, wspace=1.4, height_ratios=(1, 1.15, 1)
     )
     return figure, grid
 
