@@ -39,6 +39,7 @@ def early(results: Results) -> Figure:
             if runs:
                 draw(panel, runs)
             else:
+                panel.set_axis_off()
                 panel.text(0.5, 0.5, "not run", ha="center", color=QUIET, transform=panel.transAxes)
     return figure
 
@@ -91,7 +92,7 @@ def _loss(panel: Axes, runs: Runs) -> None:
     panel.set_title("0 and 1: training loss", loc="left")
     panel.set_ylim(0, 1.05)
     _thousands(panel, 15_000, 5000)
-    _mark(panel, FALLEN, "published:\nfalls (MNIST)", 0.3)
+    _mark(panel, FALLEN, "published:\nfalls (MNIST)", 0.78)
 
 
 def _rank(panel: Axes, runs: Runs) -> None:

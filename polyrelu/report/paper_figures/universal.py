@@ -55,7 +55,7 @@ def _flips(panel: Axes, results: Results) -> None:
     panel.set_xlim(0, 3)
     panel.set_ylim(-0.02, 1.03)
     panel.set_xlabel("|z| / √(d/k)")
-    _legend(panel, columns=4)
+    _legend(panel, columns=4 if len(_norms(results)) == 4 else 3)
 
 
 def _by_clusters(panel: Axes, results: Results) -> None:
@@ -79,7 +79,7 @@ def _by_dimension(panel: Axes, results: Results) -> None:
     for exponent, colour in zip(sorted({row["exponent"] for row in rows}), COLOURS, strict=False):
         mine = [row for row in rows if row["exponent"] == exponent]
         x, y = [row["dim"] for row in mine], [row["c"] / math.sqrt(row["dim"]) for row in mine]
-        name = "m = d" if exponent == 1 else f"m = d^{exponent:g}"
+        name = "m = d" if exponent == 1 else f"m = $d^{{{exponent:g}}}$"
         panel.plot(x, y, "o", color=colour, ms=5, label=name)
         middle = {d: float(np.median([c for at, c in zip(x, y, strict=True) if at == d])) for d in sorted(set(x))}
         panel.plot(list(middle), list(middle.values()), color=colour, lw=1, alpha=0.6)
@@ -105,8 +105,8 @@ def _logarithmic(panel: Axes, x: Iterable[float], y: Iterable[float]) -> None:
 
 def _legend(panel: Axes, columns: int) -> None:
     panel.legend(
-        frameon=False, fontsize=8.5, ncols=columns, loc="upper left", bbox_to_anchor=(-0.08, -0.17),
-        handlelength=1.4, columnspacing=1.0,
+        frameon=False, fontsize=8.5, ncols=columns, loc="upper left", bbox_to_anchor=(-0.12, -0.17),
+        handlelength=1.4, columnspacing=0.8,
     )  # fmt: skip
 
 
