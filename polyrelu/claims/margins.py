@@ -196,7 +196,8 @@ CLAIMS: tuple[Claim, ...] = (
             near("4 margin L t log t at the end", 1.0, 0.1),
             near("norm sqrt(margin / log t) at the end", 1.0, 0.02),
         ),
-        reason="At a KKT point the constants are 1/(4 margin) and margin^(-1/2); both are met.",
+        reason="At a KKT point the constants are 1/(4 margin) and margin^(-1/2); both are met. Steps are many decades "
+        "long at the end, and flow time is known to some percent.",
     ),
     Claim(
         id="E4",

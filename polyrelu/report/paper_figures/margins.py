@@ -143,7 +143,7 @@ def _epochs(panel: Axes, runs: Runs, name: str) -> None:
 
 def _table(panel: Axes, runs: Runs) -> None:
     panel.set_axis_off()
-    head = ["", "published loss", "epochs", "margin", "our margin", "mean radius", "test accuracy"]
+    head = ["", "loss", "published epochs", "published margin", "our margin", "our mean radius", "our test accuracy"]
     rows = [
         [name, f"1e{loss:.2f}", f"{epochs:,}", f"{known:.2e}"]
         for name, (loss, (epochs, known)) in zip(MODELS, PUBLISHED.items(), strict=True)
