@@ -17,6 +17,7 @@ norms. Several logits: the largest constant of all f_c - f_k. Everything is floa
 
 from __future__ import annotations
 
+import copy
 import itertools
 import math
 from dataclasses import dataclass
@@ -88,17 +89,17 @@ def lipschitz_radius(net: nn.Module, data: Dataset) -> Tensor:
     """R(x) >= q/beta for every row (Lyu & Li 2020; SOURCES 4.1), (n,) float64; 0 for misclassified rows.
 
     For p > 1 without input normalisation the slope p s |z|^(p-1), s = sup |g|, is followed outwards instead:
-    R >= (|z|^p + q/s)^(1/p) - |z|. One forward pass, O(n h D), and ``lipschitz``.
+    R >= (|z|^p + q/s)^(1/p) - |z|. One forward pass in float64, O(n h D), and ``lipschitz``.
     """
     shallow = _shallow(net)
     p = shallow.p if shallow is not None and shallow.grows else 1.0
     beta = lipschitz(net, 1.0 if p > 1 else None).value / p
     centre = getattr(net, "centre", None)
-    dtype = next(iter(net.state_dict().values())).dtype
+    exact = copy.deepcopy(net).double()
     radii = []
     for start, rows in data.blocks():
         with torch.no_grad():
-            logits = net(rows.to(dtype)).double()
+            logits = exact(rows.double())
         q = _margin(logits, data.y[start : start + len(rows)]).clamp(min=0) / beta
         z = (rows.double() if centre is None else rows.double() - centre.double()).norm(dim=1)
         out = z * torch.expm1(torch.log1p(q / z.pow(p)) / p)

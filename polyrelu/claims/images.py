@@ -138,8 +138,8 @@ FIVE: dict[Profile, str] = {
     "quick": f"{SMALL}; gradient flow through the five published losses",
     "paper": f"{MNIST}; loss-based rate",
 }
-# Forty images leave neighbours uncertain by some thousandths: of twenty seeds 19 show the strict order 1 < 2 < 3 < 4, and
-# one has model-2 at .9991 of model-1. The first model is beaten by the fourth and the fifth in all twenty.
+# Forty images leave neighbours uncertain by some thousandths: of twenty seeds 19 show the strict order 1 < 2 < 3 < 4,
+# and one has model-2 at .9991 of model-1. The first model is beaten by the fourth and the fifth in all twenty.
 NEIGHBOURS: dict[Profile, float] = {"quick": 0.995, "paper": 1.0}
 TABLE = [margin for _, margin in PUBLISHED.values()]
 

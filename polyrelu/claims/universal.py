@@ -9,7 +9,6 @@ Hidden biases are the weights of a column of ones, so their norm counts as the t
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Mapping
 
@@ -112,7 +111,7 @@ def sample_radii(profile: Profile, seed: int, p: float) -> Measured:
     found = trained(profile, p, seed)
     test = found.test(100 if profile == "quick" else 500)
     both = bracket(found.net, test.rows(), test.y, tol=1e-3)
-    share = lipschitz_radius(copy.deepcopy(found.net).double(), test) / both.upper
+    share = lipschitz_radius(found.net, test) / both.upper
     share = torch.where(both.upper > 0, share, 0.0)
     relative = torch.stack([both.lower, both.upper]) / test.rows().double().norm(dim=1)
     values = {

@@ -17,9 +17,10 @@ from polyrelu.robust.attacks.pool import Labelled
 from polyrelu.robust.attacks.starts import Random, Towards, Zero
 from polyrelu.robust.certify.branch import Budget, certify
 from polyrelu.robust.certify.linear import certified_radius
+from polyrelu.robust.margin import margin_of
 from polyrelu.robust.projection import nearest
 from polyrelu.robust.seek import descend, seek
-from polyrelu.robust.shallow import Shallow, reduce
+from polyrelu.robust.shallow import Rows, Shallow, reduce
 
 Tell = Callable[[int], None]  # how many points are done
 Walk = Callable[[Tensor], Broken]  # the general attack on some of the points
@@ -96,7 +97,9 @@ def _both(
         broken.improve(short, descend(net, shallow, X[short], y[short], some, proof.z[mine]))
     far = (lower * (1 + max(tol, 0.02)) < broken.radius).nonzero()[:, 0]
     walked = far[~torch.isin(far, lost)]
-    if shallow.U.numel() <= WALK and len(walked) and most != 0:
+    if shallow.U.numel() > WALK or most == 0:
+        walked = walked[_unseen(net, shallow, X, y, rows)[walked]]
+    if len(walked):
         broken.improve(walked, walk(walked))
     for _ in range(AGAIN):
         far = far[lower[far] * (1 + max(tol, 0.02)) < broken.radius[far]]
@@ -118,6 +121,20 @@ def _both(
     if len(short):  # the cheap proofs may be the better ones there
         lower[short] = torch.maximum(lower[short], certified_radius(net, X[short], y[short]))
     return Found(lower, broken.radius, broken.perturbation, nodes)
+
+
+def _unseen(net: PolyReLUNet, shallow: Shallow, X: Tensor, y: Tensor, rows: Rows) -> Tensor:
+    """(n,) bool: points whose margin the reduction may blur by half, and so cannot lead an attack on them.
+
+    Beside one huge neuron all faint ones fall into few groups, but where the huge one is silent they decide alone.
+    """
+    zero = torch.zeros(len(X), dtype=torch.float64)
+    blur = zero.scatter_reduce(0, rows.point, shallow.slack(y, rows, zero), "amax")
+    with torch.no_grad():
+        margin = margin_of(net(X), y)
+    if shallow.normalised:
+        margin = margin * torch.linalg.vector_norm(X - shallow.centre, dim=1).pow(shallow.p - 1)
+    return blur >= margin / 2
 
 
 def general_bounds(

@@ -312,6 +312,21 @@ def test_no_budget_still_gives_both_bounds():
     assert (bracket(net, X, y, budget=Budget(seconds=0)).lower > 0).all()
 
 
+@pytest.mark.parametrize("others", [0, 300])
+def test_faint_neurons_beside_a_huge_one_are_attacked(others):
+    """200 t^3 >= 1e-5 s^3 is a wedge t >= c s, c^3 = 5e-8: distance c/sqrt(1+c^2) of the point s = 1, t = 0."""
+    net = PolyReLUNet(400, 3 + others, 3.0, init="zeros", dtype=torch.float64)
+    with torch.no_grad():
+        net.weight.copy_(torch.eye(3 + others, 400, dtype=torch.float64))
+        net.output.copy_(torch.tensor([200.0, -1e-5, *[1e-9] * (1 + others)], dtype=torch.float64))
+    X = torch.zeros(2, 400, dtype=torch.float64)
+    X[0, 1] = X[1, 0] = 1
+    found = bracket(net, X, torch.tensor([-1.0, 1.0], dtype=torch.float64), budget=Budget(nodes=0))
+    c = 5e-8 ** (1 / 3)
+    assert float(found.upper[0]) == pytest.approx(c / math.sqrt(1 + c * c), rel=1e-3)
+    assert float(found.upper[1]) == pytest.approx(1 / math.sqrt(1 + c * c), rel=1e-3)
+
+
 def plain_net(outputs=1, **given):
     """x_1 against x_2, p = 3."""
     net = PolyReLUNet(2, 2, p=3, outputs=outputs, dtype=torch.float64, **given)
