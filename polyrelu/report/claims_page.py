@@ -116,6 +116,7 @@ def write_claims_page(
         counts=_counts(rows),
         reading=_reading(rows),
         seeds=_seeds(rows),
+        worked=sum({one.file: one.seconds for each in judgements for one in each.outcomes}.values()),
         papers={key: paper for key, paper in PAPERS.items() if _of_paper(key, rows, figures)},
         groups={key: name for key, name in GROUPS.items() if any(row.claim.group == key for row in rows)},
         looks=LOOKS,

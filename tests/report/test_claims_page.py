@@ -14,7 +14,7 @@ import pytest
 
 import polyrelu
 from polyrelu.claims.claim import Check, at_least, at_most, near
-from polyrelu.claims.judge import Number
+from polyrelu.claims.judge import Number, judge
 from polyrelu.claims.papers import PAPERS
 from polyrelu.report import paper_figures
 from polyrelu.report.claim_rows import Row, duration_text, interval_text
@@ -115,6 +115,14 @@ def test_every_number_links_to_its_result_file(source):
         attributes["href"][1:] for tag, attributes in Reader(source).tags if attributes.get("href", "")[:1] == "#"
     }
     assert targets <= set(ids)
+
+
+def test_the_time_of_what_was_kept_is_told_too(tmp_path):
+    claim, runs = EXAMPLE["claim"], EXAMPLE["runs"]
+    pair = [claim(id, "MV24", (near("half", 0.5, 0.1),)) for id in ("A1", "A2")]
+    shared = [judge(one, "quick", runs("A1", {"half": 0.5}, {"half": 0.5})) for one in pair]
+    page = write_claims_page(tmp_path / "index.html", ABOUT, shared).read_text()
+    assert "6 min 52 s for this page; its measurements 1 min 0 s of one core" in page
 
 
 def test_commands_make_each_part_again(source):
