@@ -1,6 +1,7 @@
 # Every target makes its own .venv first; a fresh clone needs nothing but python3 and make.
 PYTHON ?= python3
 WORKERS ?= 2
+OUT ?= out/reproduce
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
@@ -10,7 +11,7 @@ INSTALLED := $(VENV)/.installed
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
-	@echo "Variables: PYTHON=$(PYTHON) (makes .venv), WORKERS=$(WORKERS) (parallel tests)"
+	@echo "Variables: PYTHON=$(PYTHON) (makes .venv), WORKERS=$(WORKERS) (parallel tests), OUT=$(OUT) (reproduce)"
 
 $(INSTALLED): pyproject.toml constraints.txt Makefile
 	$(PYTHON) -m venv $(VENV)
@@ -23,8 +24,8 @@ test: $(INSTALLED) ## Run the tests
 data: $(INSTALLED) ## Fetch MNIST once, for the tests and claims that look at it
 	$(BIN)/polyrelu data fetch mnist
 
-reproduce: $(INSTALLED) ## Measure the papers' claims again and write out/reproduce/index.html
-	$(BIN)/polyrelu reproduce --profile quick --out out/reproduce
+reproduce: $(INSTALLED) ## Measure the papers' claims again and write OUT/index.html
+	$(BIN)/polyrelu reproduce --profile quick --out $(OUT)
 
 lint: $(INSTALLED) ## Check style and formatting with ruff
 	$(BIN)/ruff check .

@@ -54,7 +54,8 @@ def select(names: Iterable[str]) -> list[Claim]:
     for name in names:
         found = [claim.id for claim in claims.values() if name.upper() in (claim.id, claim.group)]
         if not found:
-            near = difflib.get_close_matches(name.upper(), [*claims, *"ABCDEI"], n=1, cutoff=0)
+            known = [*claims, *sorted({claim.group for claim in claims.values()})]
+            near = difflib.get_close_matches(name.upper(), known, n=1, cutoff=0)
             raise InputError(
                 f"claim={name}: expected an id such as A3 or a group such as B; the nearest is {near[0]}. "
                 "All of them: polyrelu claims list"

@@ -24,15 +24,8 @@ from polyrelu.robust.curve import curve
 from polyrelu.robust.margin import Score
 from polyrelu.robust.theory import bayes_robust_bound, impossibility_bound
 
-# agreement of F^(p) with f* on 400 000 points, and five deviations or more of the share among 40 000
-BAYES = {
-    1: (0.944, 0.006),
-    2: (0.988, 0.003),
-    3: (0.9947, 0.002),
-    4: (0.997, 0.0015),
-    8: (0.9995, 6e-4),
-    16: (0.9997, 5e-4),
-}
+BAYES = {1: 0.943, 2: 0.987, 3: 0.995, 4: 0.998}  # agreement of F^(p) with f* on 4000 points, another program
+NEARLY = (8, 16)
 NU = {0.1: (0.1, 0.15, 0.2, 0.3, 0.5, 1.0), 0.5: (0.5, 0.6, 0.8, 1.0, 1.2)}  # by alpha
 CLASSIFIERS = (
     "a trained ReLU net",
@@ -132,7 +125,7 @@ def towards_bayes(profile: Profile, seed: int) -> Measured:
     def agreement(net: CentreClassifier | NearestCentre) -> float:
         return float(((net(X) > 0) == best).double().mean())
 
-    shares = {p: agreement(CentreClassifier(mixture.centres, mixture.labels, p)) for p in BAYES}
+    shares = {p: agreement(CentreClassifier(mixture.centres, mixture.labels, p)) for p in (*BAYES, *NEARLY)}
     values = {f"agreement of F^({p}) with f*": share for p, share in shares.items()}
     values["agreement of the nearest centre with f*"] = agreement(NearestCentre(mixture.centres, mixture.labels))
     values["smallest rise of the agreement to p = 8"] = float(np.diff([shares[p] for p in (1, 2, 3, 4, 8)]).min())
@@ -189,12 +182,13 @@ CLAIMS: tuple[Claim, ...] = (
         standing=Standing.PRINTED,
         published="F^(p) approximates f* for large p; no number is printed",
         settings={
-            "quick": "D = 100, 6+4 clusters, α = 2, 40 000 points moved by .6 in the span; expected: 400 000 points",
+            "quick": "D = 100, 6+4 clusters, α = 2, 40 000 points moved by .6 in the span",
             "paper": "D = 100, 6+4 clusters, α = 2, 400 000 points moved by .6 in the span",
         },
         experiment=TOWARDS,
         checks=(
-            *(expected(f"agreement of F^({p}) with f*", *share) for p, share in BAYES.items()),
+            *(expected(f"agreement of F^({p}) with f*", share, 0.005) for p, share in BAYES.items()),
+            *(at_least(f"agreement of F^({p}) with f*", 0.999) for p in NEARLY),
             at_least("smallest rise of the agreement to p = 8", 0.0),
             at_least("agreement of the nearest centre with f*", 0.999),
         ),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, final
 
 from polyrelu.claims.claim import Check, Claim, Measured, Profile, Standing, Verdict, at
@@ -22,6 +22,7 @@ class Outcome:
     error: str = ""
     file: str = ""
     seconds: float = 0.0
+    versions: Mapping[str, str] = field(default_factory=dict)
 
 
 @final

@@ -53,7 +53,8 @@ def outcomes(records: Iterable[Record]) -> dict[str, list[Outcome]]:
     for record in records:
         value, settings = record.result, record.settings
         measured = None if value is None else Measured(value["values"], value["data"], value["note"])
-        one = Outcome(settings["seed"], settings["part"], measured, record.error, record.file, record.seconds)
+        about = record.error, record.file, record.seconds, record.versions
+        one = Outcome(settings["seed"], settings["part"], measured, *about)
         found.setdefault(settings["experiment"], []).append(one)
     return found
 

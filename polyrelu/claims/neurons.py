@@ -116,15 +116,16 @@ def twenty(profile: Profile, seed: int, p: float) -> Measured:
 def steep(profile: Profile, seed: int, p: float) -> Measured:
     """log10 of the loss after the same flow time for every p: 400 (2000 steps of .2), 1000 at paper scale."""
     dim, samples, width, time = (1000, 20_000, 2000, 1000.0) if profile == "paper" else (100, 1000, 100, 400.0)
-    data = OrthonormalMixture(dim, positive=6, negative=4, alpha=0.1).sample(samples, seed=seed, balanced=False)
-    net = PolyReLUNet(dim, width, p, init="gaussian", scale=1e-7, seed=seed)
+    dtype = torch.float64  # where nothing has been learned yet, log10 of the loss is -1e-8
+    data = OrthonormalMixture(dim, 6, 4, 0.1, dtype=dtype).sample(samples, seed=seed, balanced=False)
+    net = PolyReLUNet(dim, width, p, init="gaussian", scale=1e-7, seed=seed, dtype=data.dtype)
     loss = flow(net, data, loss="exp", until=Until(time=time)).log10_loss
     return Measured({f"p = {p:g}: log10 loss": loss}, {"p": p, "log10_loss": loss})
 
 
 def _least_rise(values: Mapping[str, float]) -> dict[str, float]:
-    losses = [values[f"p = {p:g}: log10 loss"] for p in STEEP]
-    return {"least rise from one p to the next": min(b - a for a, b in pairwise(losses))}
+    losses = [values[f"p = {p:g}: log10 loss"] for p in STEEP[:-1]]
+    return {"least rise from one p to the next, to p = 8": min(b - a for a, b in pairwise(losses))}
 
 
 def _each_p(*chosen: float) -> Callable[[Profile], list[dict[str, float]]]:
@@ -281,7 +282,8 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     Claim(
         id="B32",
-        sentence="Very large p stalls training: after the same time the loss is larger, the larger p is.",
+        sentence="Very large p stalls training: after the same time the loss is larger, the larger p is, "
+        "until from p = 8 on it has not begun to fall.",
         paper="MV24",
         where="Section 5 (second-hand)",
         standing=Standing.SECONDARY,
@@ -292,9 +294,10 @@ CLAIMS: tuple[Claim, ...] = (
         },
         experiment=STEEP_ONES,
         checks=(
-            at_least("least rise from one p to the next", 0),
+            at_least("least rise from one p to the next, to p = 8", 0.1),
             at_most("p = 3: log10 loss", -1),
             at_least("p = 8: log10 loss", -0.01),
+            at_least("p = 16: log10 loss", -0.01),
         ),
     ),
 )

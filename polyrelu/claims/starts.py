@@ -119,6 +119,10 @@ SETTINGS: Mapping[Profile, str] = {
     "paper": "D=2000, 12+8 clusters, n=20000, h=200 as published; α=.1, logistic loss and its flow to .03 (the "
     "polynomial net from the small start: to train accuracy 1, at most 400 passes) are ours, 100 test points",
 }
+SENTENCE = (
+    "Here the sentence is judged, not the plotted numbers: those belong to D = 2000 and to a noise, loss and length of "
+    "training that are not published."
+)
 UNKNOWN = (
     "The direction holds, the numbers do not: α, loss, rate and length of training are not published, and the curve "
     "depends on all of them. "
@@ -139,11 +143,12 @@ CLAIMS: tuple[Claim, ...] = (
         id="B10",
         sentence="A regular polynomial ReLU net Σ v σ(⟨w,x⟩)³, without normalised neurons, is fragile although it "
         "starts small (entries of standard deviation .01) and can represent the same functions.",
-        published="robust accuracy .99 at 0, .88 at .05, .59 at .1, .31 at .15, .16 at .2, .10 at .3, .05 at .5",
+        published="at D = 2000: robust accuracy .99 at 0, .88 at .05, .59 at .1, .31 at .15, .16 at .2, .10 at .3, .05 at .5",
         checks={
             "quick": (
-                at_most("not broken at 0.4, polynomial, small", 0.3),
+                at_most("not broken at 0.2, polynomial, small", 0.45),  # .3 below pReLU, which has .75 or more
                 at_most("not broken at 0.4, polynomial, small, trained on", 0.3),
+                at_least("proven at 0.2, pReLU, small", 0.75),
                 at_least("proven at 0.4, pReLU, small", 0.75),
             ),
             "paper": (
@@ -154,7 +159,7 @@ CLAIMS: tuple[Claim, ...] = (
             ),
         },
         reason={
-            "quick": "",
+            "quick": SENTENCE,
             "paper": UNKNOWN
             + "Where every training point is right for the first time all outputs are still below 1e-3 "
             "and the net is even weaker than plotted.",
@@ -165,7 +170,7 @@ CLAIMS: tuple[Claim, ...] = (
         id="B11",
         sentence="A large start (entries of standard deviation .5) makes a pReLU net (p = 3) less robust than a small "
         "one does.",
-        published="robust accuracy 1.0 at .34, .75 at .5, .36 at .65, .03 at .7; from the small start 1.0 to .667",
+        published="at D = 2000: robust accuracy 1.0 at .34, .75 at .5, .36 at .65, .03 at .7; from the small start 1.0 to .667",
         checks={
             "quick": (
                 at_most("not broken at 0.5, pReLU, large", 0.2),
@@ -179,7 +184,7 @@ CLAIMS: tuple[Claim, ...] = (
             ),
         },
         reason={
-            "quick": "",
+            "quick": SENTENCE,
             "paper": UNKNOWN + "From entries of .5 in 2000 dimensions |w| is 22 and everything breaks by .3; with "
             "n=5000, training on to 1e-20 gives .82 at .34, and entries of about .02 give nearly the plotted curve.",
         },
@@ -188,10 +193,10 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         id="B12",
         sentence="A regular polynomial ReLU net is fragile from a large start too (entries of standard deviation .5).",
-        published="robust accuracy 1.0 at .05, .91 at .1, .48 at .15, .27 at .2, .11 at .5",
+        published="at D = 2000: robust accuracy 1.0 at .05, .91 at .1, .48 at .15, .27 at .2, .11 at .5",
         checks={
             "quick": (
-                at_most("not broken at 0.2, polynomial, large", 0.3, 0.27),
+                at_most("not broken at 0.2, polynomial, large", 0.3),
                 at_least("proven at 0.2, pReLU, small", 0.75),
             ),
             "paper": (
@@ -202,7 +207,7 @@ CLAIMS: tuple[Claim, ...] = (
             ),
         },
         reason={
-            "quick": "",
+            "quick": SENTENCE,
             "paper": UNKNOWN + "From entries of .5 in 2000 dimensions the net breaks below .05; entries of .1 to .25 "
             "would give the plotted curve.",
         },

@@ -108,6 +108,8 @@ def finish(result: Reproduction) -> int:
     for judgement in result.surprises:
         why = judgement.reason if not judgement.numbers else failing(judgement)
         typer.echo(f"polyrelu: {judgement.claim.id} {judgement.verdict.value}: {why}", err=True)
+    if any(outcome.error for judgement in result.surprises for outcome in judgement.outcomes):
+        typer.echo("polyrelu: failed measurements are kept; try them again with --retry-failed.", err=True)
     return 1 if result.surprises else 0
 
 

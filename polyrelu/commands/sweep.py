@@ -71,7 +71,7 @@ def run(
         from polyrelu.runs.sweep_live import SweepLive
         from polyrelu.sweep import Sweep, run_sweep
 
-        sweep = Sweep.read(file)
+        sweep = Sweep.read(file, call=True)
         sys.path.append(str(file.resolve().parent))
         with SweepLive(quiet) as live:
             try:

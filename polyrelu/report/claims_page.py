@@ -40,7 +40,7 @@ MEANS = {
 @final
 @dataclass(frozen=True)
 class About:
-    """What was run. ``command`` makes the page again in the folder ``out``.
+    """What was run. ``command`` makes the page again.
 
     workers : None means one for each core
     seeds : repeats asked for; None means as many as each experiment asks for
@@ -48,7 +48,6 @@ class About:
 
     profile: Profile
     command: str
-    out: str
     engine: str
     workers: int | None
     started: datetime
@@ -58,10 +57,12 @@ class About:
     seeds: int | None = None
 
     def command_for(self, *words: str) -> str:
-        """The command that makes one part of the page again, with the same size and seeds."""
+        """The command that makes one part of the page again, with the same size and seeds, in a folder of its own."""
         repeats = () if self.seeds is None else ("--seeds", str(self.seeds))
         first = () if self.seed == 0 else ("--seed", str(self.seed))
-        return shlex.join(["polyrelu", *words, "--profile", self.profile, *repeats, *first, "--out", self.out])
+        return shlex.join(
+            ["polyrelu", *words, "--profile", self.profile, *repeats, *first, "--out", f"out/{words[-1]}"]
+        )
 
 
 @final

@@ -16,6 +16,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, final
 
+import polyrelu
 from polyrelu.claims.catalogue import select
 from polyrelu.claims.claim import PROFILES, Claim, Profile, at
 from polyrelu.claims.judge import Judgement, Outcome
@@ -102,13 +103,26 @@ class Reproduction:
         """Claims that we stand for and that did not come out."""
         return [judgement for judgement in self.judgements if not judgement.as_expected]
 
+    @property
+    def place(self) -> str:
+        """The folder as commands on the page name it: as it was given, unless that names a place on this machine."""
+        return self.folder.name if self.folder.is_absolute() else str(self.folder)
+
+    def versions(self) -> dict[str, str]:
+        """What computed the numbers; several where a folder was filled by several."""
+        found: dict[str, set[str]] = {}
+        for outcome in (outcome for judgement in self.judgements for outcome in judgement.outcomes):
+            for name, version in {**outcome.versions, "polyrelu": polyrelu.__version__}.items():
+                found.setdefault(name, set()).add(version)
+        return {name: " and ".join(sorted(several)) for name, several in found.items()} or versions()
+
     def record(self) -> dict[str, Any]:
         """What claims.json holds."""
         return {
             "format": FORMAT,
-            "command": self.settings.command(self.folder.name or "."),
+            "command": self.settings.command(self.place),
             "settings": asdict(self.settings),
-            "versions": versions(),
+            "versions": self.versions(),
             "seconds": round(self.seconds, 1),
             "claims": [claim_record(judgement) for judgement in self.judgements],
         }
@@ -170,13 +184,12 @@ def write_page(result: Reproduction) -> Path:
     settings, folder = result.settings, result.folder
     about = About(
         profile=settings.size,
-        command=settings.command(folder.name or "."),
-        out=folder.name or ".",
+        command=settings.command(result.place),
         engine=settings.engine,
         workers=settings.workers,
         started=datetime.fromtimestamp(result.started).astimezone(),
         seconds=result.seconds,
-        versions=versions(),
+        versions=result.versions(),
         seed=settings.seed,
         seeds=settings.seeds,
     )
@@ -192,7 +205,10 @@ def _picture(result: Reproduction, figure: PaperFigure) -> bytes | str:
     if wanting:
         return f"{wanting[0].claim.id}: {wanting[0].reason}"
     files = sorted({outcome.file for judgement in shown for outcome in judgement.outcomes})
-    code = Path(figure.draw.__code__.co_filename).read_bytes()
+    package = Path(__file__).parent.parent
+    code = b"".join(
+        path.read_bytes() for room in ("claims", "report") for path in sorted((package / room).rglob("*.py"))
+    )
     key = hashlib.sha256(code + json.dumps(files).encode()).hexdigest()[:12]
     folder = result.folder / "figures"
     folder.mkdir(exist_ok=True)
@@ -200,7 +216,10 @@ def _picture(result: Reproduction, figure: PaperFigure) -> bytes | str:
     if not path.exists():
         for stale in folder.glob(f"{figure.id}-{'?' * 12}.png"):
             stale.unlink()
-        save_figure(figure.draw(result.kept), path)
+        try:
+            save_figure(figure.draw(result.kept), path)
+        except Exception as error:  # the numbers are worth a page without this picture
+            return f"drawing it failed, {type(error).__name__}: {error}"
     return path.read_bytes()
 
 

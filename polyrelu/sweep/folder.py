@@ -171,4 +171,5 @@ def _content(path: Path) -> dict[str, Any] | None:
 
 def _record(content: Mapping[str, Any], name: str) -> Record:
     settings, result, seconds = decode(content["settings"]), decode(content.get("result")), content["seconds"]
-    return Record(content["key"], settings, result, content.get("error", ""), name, seconds, content.get("details", ""))
+    error, details, versions = content.get("error", ""), content.get("details", ""), content.get("versions", {})
+    return Record(content["key"], settings, result, error, name, seconds, details, versions)

@@ -20,7 +20,7 @@ class Record:
     """One setting that was run: what it gave, or the error (one line; "" for a success).
 
     ``file`` is relative to the output folder; ``seconds`` is the time of the call; ``details`` holds the traceback and
-    the last output of a failure.
+    the last output of a failure; ``versions`` are those it was computed with.
     """
 
     key: str
@@ -30,6 +30,7 @@ class Record:
     file: str
     seconds: float
     details: str = ""
+    versions: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def failed(self) -> bool:

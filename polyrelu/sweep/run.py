@@ -15,9 +15,9 @@ from typing import Any
 from polyrelu.errors import InputError, require
 from polyrelu.sweep import local
 from polyrelu.sweep.folder import Folder, opened, room
-from polyrelu.sweep.function import check_settings, find, nearest, version
+from polyrelu.sweep.function import find, nearest, version
 from polyrelu.sweep.record import Answer, Job, Record, Silent, Watcher
-from polyrelu.sweep.sweep import Sweep
+from polyrelu.sweep.sweep import Sweep, check_call
 from polyrelu.sweep.values import encode
 
 ENGINES = ("local", "ray")
@@ -52,10 +52,8 @@ def run_sweep(
     size = cores() if workers is None else workers
     require(isinstance(size, int) and size >= 1, "workers", workers, "a whole number >= 1")
     watcher = watcher or Silent()
-    function = find(sweep.function)
-    for settings in sweep.settings:
-        check_settings(sweep.function, function, settings)
-    job = Job(sweep.function, version(function))
+    check_call(sweep)
+    job = Job(sweep.function, version(find(sweep.function)))
     with opened(out, job) as folder:
         wanted = {folder.key(settings): settings for settings in sweep.settings}
         kept = {key: record for key in wanted if (record := folder.read(key)) is not None}

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, final
 
 from polyrelu.errors import InputError, require
-from polyrelu.sweep.function import nearest
+from polyrelu.sweep.function import check_settings, find, nearest
 from polyrelu.sweep.values import decode, encode
 
 if sys.version_info >= (3, 11):
@@ -60,11 +60,17 @@ class Sweep:
         return cls(function, [{**dict(zip(grid, row, strict=True)), **fixed} for row in rows])
 
     @classmethod
-    def read(cls, path: str | Path) -> Sweep:
-        """The sweep in a .toml or .json file: ``function``, ``fixed``, and ``grid`` or ``settings``."""
+    def read(cls, path: str | Path, *, call: bool = False) -> Sweep:
+        """The sweep in a .toml or .json file: ``function``, ``fixed``, and ``grid`` or ``settings``.
+
+        call : also import the function and see that it takes every setting
+        """
         text, content = _parse(Path(path))
         try:
-            return _sweep_of(content)
+            sweep = _sweep_of(content)
+            if call:
+                check_call(sweep)
+            return sweep
         except InputError as error:
             raise InputError(f"{path}{_line(text, str(error))}: {error}") from None
 
@@ -94,7 +100,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for key, value in pairs:
         if key in found:
-            raise ValueError(f"the key {key!r} is there twice")
+            raise ValueError(f"the key {key!r} is there twice in one table")
         found[key] = value
     return found
 
@@ -122,14 +128,26 @@ def _sweep_of(content: Any) -> Sweep:
     return Sweep(content["function"], [{**one, **fixed} for one in settings])
 
 
+def check_call(sweep: Sweep) -> None:
+    """Refuse a function that is not there and settings that it does not take or lacks."""
+    function = find(sweep.function)
+    for number, settings in enumerate(sweep.settings):
+        try:
+            check_settings(sweep.function, function, settings)
+        except InputError as error:
+            raise InputError(f"{str(error).removesuffix('.')} (setting number {number + 1}).") from None
+
+
 def _line(text: str, message: str) -> str:
     """``" (line 4)"``: where the key that a message begins with is set, if that is in one place only."""
-    key = re.match(r"(?:\w+\.)?(\w+)", message)
-    lines = [
-        number
-        for number, line in enumerate(text.splitlines(), 1)
-        if key and re.search(rf'(^|[{{,\[.]|\s)"?{key[1]}"?\s*[=:\].]', line)
-    ]
+    table, key = re.match(r"(?:(\w+)\.)?(\w*)", message).groups()  # type: ignore[union-attr]
+    lines, inside = [], ""
+    for number, line in enumerate(text.splitlines(), 1):
+        header = re.match(r"\s*\[+\s*([\w.]+)", line)
+        inside = header[1] if header else inside
+        named = table is None or inside == table or re.search(rf'\b{table}\b"?\s*[.=:]', line)
+        if named and re.search(rf'(^|[{{,\[.]|\s)"?{key}"?\s*[=:\].]', line):
+            lines.append(number)
     return f" (line {lines[0]})" if len(lines) == 1 else ""
 
 

@@ -183,3 +183,16 @@ def test_figures_are_drawn_from_their_own_claims(figure, outcomes):
     figure.draw({name: outcomes[name] for name in names}).savefig(buffer, format="png")
     with Image.open(buffer) as image:
         assert len(image.convert("L").getcolors()) > 50
+
+
+def test_the_exact_accuracy_is_that_of_the_closed_form_where_there_is_one():
+    """K1 = K2 = 1 and p = 1: relu(a) - relu(b) > 0 unless b >= a, or both are <= 0."""
+    from scipy.integrate import quad
+    from scipy.stats import norm
+
+    deviation = 0.7
+    found = ideal.centre_accuracy(1, 1, 1, deviation)
+    exact, _ = quad(lambda a: norm.pdf(a, 1, deviation) * norm.cdf(a, 0, deviation), 0, 1 + 8 * deviation)
+    both = norm.cdf(0, 1, deviation) * norm.cdf(0, 0, deviation)  # F = 0 there: half of it is counted
+    assert found == pytest.approx(exact + both / 2, abs=1e-4)
+    assert ideal.centre_accuracy(3, 6, 4, 1e-3) == pytest.approx(1, abs=1e-9)

@@ -15,7 +15,6 @@ LONG = "w" * 300
 ABOUT = About(
     "quick",
     "polyrelu reproduce --profile quick --out 'my page'",
-    "my page",
     "local",
     2,
     datetime(2025, 11, 16, 5, 30, tzinfo=timezone.utc),

@@ -127,12 +127,12 @@ def test_the_time_of_what_was_kept_is_told_too(tmp_path):
 
 def test_commands_make_each_part_again(source):
     text = "".join(Reader(source).text)
-    assert "polyrelu claims run B7 --profile quick --out 'my page'" in text
-    assert "polyrelu reproduce --only fig2 --profile quick --out 'my page'" in text
-    other = About("paper", "", "out", "ray", None, ABOUT.started, 1.0, {}, seed=4, seeds=3)
+    assert "polyrelu claims run B7 --profile quick --out out/B7" in text
+    assert "polyrelu reproduce --only fig2 --profile quick --out out/fig2" in text
+    other = About("paper", "", "ray", None, ABOUT.started, 1.0, {}, seed=4, seeds=3)
     assert (
         other.command_for("claims", "run", "A1")
-        == "polyrelu claims run A1 --profile paper --seeds 3 --seed 4 --out out"
+        == "polyrelu claims run A1 --profile paper --seeds 3 --seed 4 --out out/A1"
     )
 
 

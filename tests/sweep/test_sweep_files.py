@@ -60,7 +60,7 @@ def test_settings_are_plain_and_their_own():
         ('function = "m:f"\n[grid]\nx = "12"\n', 3, "grid.x=12: expected a list of values"),
         ('function = "m:f"\n[grid]\nx = []\n', 3, "grid.x=[]: expected at least one value"),
         ('function = "m:f"\n[grid]\n', 2, "grid={}: expected at least one list"),
-        ('function = "m:f"\n[grid]\nx = [1]\n[fixed]\nx = 1\n', None, "grid.x=[1]: expected a setting not also in"),
+        ('function = "m:f"\n[grid]\nx = [1]\n[fixed]\nx = 1\n', 3, "grid.x=[1]: expected a setting not also in"),
         ('function = "m:f"\nfixed = 3\ngrid.x = [1]\n', 2, "fixed=3: expected a table"),
         ('function = "m:f"\nsettings = []\n', 2, "settings=[]: expected a list of at least one table"),
         ('function = "m:f"\nsettings = [1]\n', None, "settings[0]=1: expected a table"),
@@ -94,6 +94,24 @@ def test_malformed_toml_names_line_and_key(tmp_path, text, line, words):
 def test_malformed_json_names_the_place(tmp_path, text, words):
     with pytest.raises(InputError, match=r"sweep\.json") as caught:
         Sweep.read(written(tmp_path, text, "sweep.json"))
+    assert words in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "text, line, words",
+    [
+        ('function = "polyrelu.runs.experiments:mixtur"\ngrid.p = [1]\n', 1, "(did you mean mixture?)"),
+        ('function = "polyrelu.runs.experiments:mixture"\nfixed.alphaa = 1\ngrid.p = [1]\n', 2, "(did you mean alpha?)"),
+        ('function = "polyrelu.sweep.worker:no"\n[[settings]]\np = 1\n', 1, "no does not exist"),
+        ('function = "polyrelu.claims.measure:measure"\n[[settings]]\nexperiment = "x"\n', 2, "needs it (setting number 1)."),
+    ],
+)  # fmt: skip
+def test_what_the_function_does_not_take_is_named_with_its_line(tmp_path, text, line, words):
+    path = written(tmp_path, text)
+    Sweep.read(path)
+    with pytest.raises(InputError) as caught:
+        Sweep.read(path, call=True)
+    assert str(caught.value).startswith(f"{path} (line {line}): ")
     assert words in str(caught.value)
 
 

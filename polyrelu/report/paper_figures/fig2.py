@@ -85,6 +85,9 @@ def compared(results: Results) -> Figure:
             lines = np.array([_line(run, "upper", radii) for run in runs if run["model"] == model])
             style = ":" if model in (GAUSSIAN, HALF) else (0, (4, 2)) if model in ("Bayes", "LogReg") else "-"
             panel.fill_between(radii, lines.min(axis=0), lines.max(axis=0), color=colour, alpha=0.2, lw=0)
+            proven = np.array([_line(run, "lower", radii) for run in runs if run["model"] == model])
+            if proven[:, 1:].any():
+                panel.fill_between(radii, proven.min(axis=0), lines.max(axis=0), color=colour, alpha=0.35, lw=0)
             width, name = (4, "pReLU, p = 3") if model == "pReLU" else (1.9, model)
             panel.plot(radii, lines.mean(axis=0), color=colour, lw=width, ls=style, label=name)
             _open(panel, MODELS_READ_OFF.get(model, {}), colour)
