@@ -101,7 +101,7 @@ class Experiment:
 
     run: Callable[..., Measured]
     parts: Callable[[Profile], Sequence[Mapping[str, Any]]] = lambda profile: ({},)
-    repeats: Mapping[Profile, int] = field(default_factory=lambda: {"quick": 1, "paper": 1})
+    repeats: Mapping[Profile, int] = field(default_factory=lambda: {"quick": 2, "paper": 1})
     combine: Callable[[Mapping[str, float]], Mapping[str, float]] = lambda values: {}
     needs: Callable[[Profile], str] = lambda profile: ""
 
