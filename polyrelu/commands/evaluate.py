@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from polyrelu.commands._shared import EFFORT, OUTPUT, POINTS, Out, Quiet, Seed, option, plain_errors
+from polyrelu.commands._shared import EFFORT, NET, OUTPUT, POINTS, Out, Quiet, Seed, option, plain_errors
+from polyrelu.errors import require
 from polyrelu.runs.evaluation_settings import EvaluationSettings, parse_radii
 
 if TYPE_CHECKING:
@@ -19,21 +20,31 @@ EVALUATED = (
 )
 EPILOG = (
     "Example: polyrelu evaluate runs/p3 mixture:dim=200,clusters=6+4,alpha=0.1,n=1000,seed=1 --out out/p3\n\n"
-    "and: polyrelu evaluate head.safetensors embeddings.npz --limit 500 --radius 0.1,0.2 --out out/head\n\n" + EVALUATED
+    "and: polyrelu evaluate head.safetensors embeddings.npz --limit 500 --radius 0.1,0.2 --out out/head\n\n"
+    "and: polyrelu evaluate --reference p3.pt --p 3 --data mnist:validation --limit 9 --budget-nodes 1 --out out/3\n\n"
+    + EVALUATED
 )
 
 
 def evaluate(
-    net: Annotated[str, typer.Argument(help="A net saved by polyrelu, or a folder of polyrelu flow.", metavar="NET")],
+    net: Annotated[
+        str | None, typer.Argument(help="A net saved by polyrelu, or a folder of polyrelu flow.", metavar="NET")
+    ] = None,
     data: Annotated[
-        str,
+        str | None,
         typer.Argument(
             help="A file (.npz, .safetensors with X and y; .npy with its labels in NAME_y.npy; .csv, .parquet), a name "
-            "(digits, digits:parity) or a recipe (mixture:dim=200,clusters=6+4,alpha=0.1,n=500).",
+            "(digits, mnist:validation) or a recipe (mixture:dim=200,clusters=6+4,alpha=0.1,n=500).",
             metavar="DATA",
         ),
-    ],
+    ] = None,
     *,
+    reference: Annotated[
+        str | None,
+        option(NET, "Instead of NET: a checkpoint of the published code (.pt), with its power in --p.", metavar="FILE"),
+    ] = None,
+    p: Annotated[float | None, option(NET, "The power of the net in --reference, whose file does not hold it.")] = None,
+    data_option: Annotated[str | None, option(NET, "Another way to say DATA.", "--data", metavar="DATA")] = None,
     norm: Annotated[str, option(POINTS, "How perturbations are measured: 1, 2 or inf.", metavar="NORM")] = "2",
     radius: Annotated[
         list[str] | None, option(POINTS, "Radii of the table, as 0.1,0.2; round ones by default.", metavar="R,...")
@@ -56,8 +67,10 @@ def evaluate(
     after Ctrl-C the same command goes on from there, and other radii or a larger limit use them again.
     """
     with plain_errors("lower --limit"):
+        words = [word for word in (net, data, data_option) if word is not None]
+        file, points = subject(words, reference, p)
         settings = EvaluationSettings(
-            net, data, norm, tol, budget_nodes, budget_seconds, seed, limit, parse_radii(radius), cross_check
+            file, points, norm, tol, budget_nodes, budget_seconds, seed, limit, parse_radii(radius), cross_check, p
         )
         from polyrelu.robust.bracket import BrokenSandwich
         from polyrelu.runs.evaluation import evaluate as run
@@ -76,6 +89,17 @@ def evaluate(
                 typer.echo(f"polyrelu: interrupted; {kept}. Go on with: {again}", err=True)
                 raise typer.Exit(130) from None
         show_evaluation(result, as_json, quiet)
+
+
+def subject(words: list[str], reference: str | None, p: float | None) -> tuple[str, str]:
+    """The net's file and the data out of NET DATA, or out of DATA beside --reference."""
+    if reference is None:
+        require(p is None, "p", p, "--p only beside --reference: a net saved by polyrelu knows its own")
+        require(len(words) == 2, "arguments", " ".join(words) or "none", "NET and DATA, or --reference, --p and DATA")
+        return words[0], words[1]
+    require(p is not None, "p", p, "a number >= 1 beside --reference, whose file does not hold it, such as --p 3")
+    require(len(words) == 1, "arguments", " ".join(words) or "none", "DATA alone: the net is that of --reference")
+    return reference, words[0]
 
 
 def show_evaluation(result: Evaluation, as_json: bool, quiet: bool) -> None:

@@ -169,7 +169,7 @@ def evaluate(settings: EvaluationSettings, out: str | Path, watcher: Watcher) ->
     The whole set is the pool that attacks start from, so a point's numbers do not depend on ``limit`` or on the parts.
     """
     norm = check_norm(settings.norm)
-    net = read_net(settings.net)
+    net = read_net(settings.net, settings.p)
     data = read(settings.data)
     net, data = fitted(net, data, settings)
     count = min(len(data), settings.limit or len(data))

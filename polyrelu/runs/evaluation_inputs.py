@@ -13,23 +13,30 @@ from torch import Tensor
 import polyrelu
 from polyrelu.data import Dataset
 from polyrelu.errors import InputError, require
-from polyrelu.nets import Net, load
+from polyrelu.nets import Net, load, load_reference
 from polyrelu.runs.evaluation_settings import EvaluationSettings
 from polyrelu.runs.folder import NET
 
 
-def read_net(text: str) -> Net:
-    """The net in a file written by polyrelu, or in a folder written by ``polyrelu flow``."""
+def read_net(text: str, p: float | None = None) -> Net:
+    """The net in a file written by polyrelu, or in a folder written by ``polyrelu flow``.
+
+    With ``p`` the net of that power in a checkpoint of the published code (`polyrelu.nets.load_reference`).
+    """
     path = Path(text)
-    if path.is_dir():
+    if p is None and path.is_dir():
         inside = path / NET
         require(inside.is_file(), "net", text, f"a file, or a folder with a {NET} in it, as polyrelu flow writes")
         path = inside
-    require(path.is_file(), "net", text, "an existing file written by polyrelu, or a folder of polyrelu flow")
+    name = "net" if p is None else "reference"
+    wanted = "an existing file written by polyrelu, or a folder of polyrelu flow"
+    require(path.is_file(), name, text, wanted if p is None else "an existing checkpoint of the published code (.pt)")
     try:
-        return load(path)
+        return load(path) if p is None else load_reference(path, p)
     except InputError as error:
-        raise InputError(str(error).replace("path=", "net=", 1)) from None
+        published = p is None and path.suffix in (".pt", ".pth")
+        hint = " For a checkpoint of the published code say --reference FILE --p P." if published else ""
+        raise InputError(str(error).replace("path=", f"{name}=", 1) + hint) from None
 
 
 def fitted(net: Net, data: Dataset, settings: EvaluationSettings) -> tuple[Net, Dataset]:

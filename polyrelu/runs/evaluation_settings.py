@@ -16,7 +16,8 @@ from polyrelu.runs.settings import text
 class EvaluationSettings:
     """What is evaluated (``net`` and ``data`` as typed), how hard, and at which radii the table looks.
 
-    ``nodes`` and ``seconds`` are the budget of one point. ``radii``, ``limit`` and ``cross_check`` change what is shown
+    ``p`` says that ``net`` is a checkpoint of the published code, which does not hold its power. ``nodes`` and
+    ``seconds`` are the budget of one point. ``radii``, ``limit`` and ``cross_check`` change what is shown
     of the points, or how many there are, never the numbers of one of them.
     """
 
@@ -30,6 +31,7 @@ class EvaluationSettings:
     limit: int | None = None
     radii: tuple[float, ...] = ()
     cross_check: bool = False
+    p: float | None = None
 
     def __post_init__(self) -> None:
         """Check all that needs neither the net nor the data."""
@@ -44,7 +46,10 @@ class EvaluationSettings:
 
     def command(self, out: str) -> str:
         """The command that makes this evaluation again, every setting spelled out."""
-        words = ["polyrelu", "evaluate", self.net, self.data, "--norm", self.norm, "--tol", text(self.tol)]
+        net = [self.net, self.data]
+        if self.p is not None:
+            net = ["--reference", self.net, "--p", text(self.p), "--data", self.data]
+        words = ["polyrelu", "evaluate", *net, "--norm", self.norm, "--tol", text(self.tol)]
         words += ["--budget-nodes", str(self.nodes)]
         if self.seconds is not None:
             words += ["--budget-seconds", text(self.seconds)]

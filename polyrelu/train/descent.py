@@ -13,7 +13,7 @@ from __future__ import annotations
 import copy
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -22,6 +22,7 @@ from torch import Tensor, nn
 from polyrelu.data import BLOCK, Dataset
 from polyrelu.errors import require
 from polyrelu.nets import PolyReLUNet
+from polyrelu.train.backward import Parts, gradient_of, logits
 from polyrelu.train.field import count_correct
 from polyrelu.train.landing import Status, Until
 from polyrelu.train.losses import check_loss, log_add, pull, rivals
@@ -49,6 +50,7 @@ def descend(
     seed: int = 0,
     progress: Progress | None = None,
     after: Trajectory | None = None,
+    each_epoch: Callable[[int, nn.Module], None] | None = None,
 ) -> Trajectory:
     """Train a copy of ``net`` by descent on the mean loss; the same Trajectory as ``flow``.
 
@@ -61,6 +63,7 @@ def descend(
     checkpoints : log10 losses at which, or just below which, to keep a copy (``Trajectory.checkpoints``)
     after : go on from an earlier run (its steps, time and history); ``net`` should be its network. Adam's moments and
         the value ``a`` of the loss-based rate start anew, and shuffling goes on with other numbers.
+    each_epoch : called with 0 and the net at the start, and with k and the net after the k-th pass over the data
     """
     until = Until.of(until)
     check_loss(loss)
@@ -80,12 +83,18 @@ def descend(
         after=after,
     )
     progress = progress or Silent()
-    status = run.verdict(until)
+    look_on = each_epoch or (lambda epoch, net: None)
+    epoch, status = 0, run.verdict(until)
     try:
+        look_on(epoch, run.net)
         while status is None and run.step < steps:
             for _ in range(every):
                 if run.step < steps:
                     run.epoch(steps)
+                    epoch += 1
+                    look_on(epoch, run.net)
+                    if every > 1:
+                        progress.update(time=run.time, log_loss=run.underway, evaluations=run.passes, neurons=0)
             run.measure()
             if not run.keep():
                 status = Status.DIVERGED
@@ -94,6 +103,9 @@ def descend(
             status = run.verdict(until)
     except KeyboardInterrupt:
         status = Status.INTERRUPTED
+        if every > 1 and not loss_based:
+            run.measure()
+            run.keep()
     run.restore()
     settings = {"method": method, "rate": rate, "loss": loss, "batch": batch, "loss_based": loss_based, "seed": seed}
     settings["samples"] = len(data)
@@ -123,7 +135,13 @@ class Descent:
         self.batch = None if method == "gd" else min(batch, len(data))
         self.loss_based, self.rate, self.began = loss_based, rate, time.perf_counter()
         self.trained = [p for p in net.parameters() if p.requires_grad]
-        self.optimiser = (torch.optim.Adam if method == "adam" else torch.optim.SGD)(self.trained, lr=rate)
+        adam = method == "adam"
+        self.optimiser: torch.optim.Optimizer = (
+            torch.optim.Adam(self.trained, lr=rate, fused=True) if adam else torch.optim.SGD(self.trained, lr=rate)
+        )
+        self.gradient = gradient_of(net, loss)
+        self.X = self.gradient.rows(data.X.to(self.dtype)) if isinstance(data.X, Tensor) else None
+        self.starts = range(0, len(data), BLOCK)
         self.probes = Probes.of(net, data) if isinstance(net, PolyReLUNet) else None
         self.moments: list[dict[str, Any]] = [] if after is None else after.history.moments()
         self.step = 0 if after is None else int(after.history.clock[-1])
@@ -178,23 +196,15 @@ class Descent:
         for group in self.optimiser.param_groups:
             group["lr"] = self.rate
         before = (self.mark(), copy.deepcopy(self.optimiser.state_dict())) if self.loss_based else None
-        updates = 0
-        self.optimiser.zero_grad()
-        for x, y in self.batches():
-            f = logits(self.net, x)
-            share = len(self.data) if self.batch is None else len(y)
-            relative_loss(self.loss, f, y, frame).div(share).backward()  # type: ignore[no-untyped-call]
-            if self.batch is not None:
-                self.update()
-                updates += 1
-                if self.step + updates >= most:
-                    break
-        if self.batch is None:
-            self.update()
-            updates = 1
-        self.passes += 1 if self.batch is None else updates * self.batch / len(self.data)
-        self.step += updates
-        self.time += updates * self.rate
+        rows, total = 0, -math.inf
+        for parts, n in self.batches():
+            total = log_add(total, self.gradient(parts, n, frame) + math.log(n))
+            self.optimiser.step()
+            self.step, self.time, self.passes = self.step + 1, self.time + self.rate, self.passes + n / len(self.data)
+            rows += n
+            if self.step >= most:
+                break
+        self.underway = total - math.log(rows)
         if before is None:
             return
         mark, optimiser = before
@@ -208,26 +218,31 @@ class Descent:
             setattr(self, name, mark[name])
         self.rate = max(self.rate / FALL, LOWEST)
 
-    def update(self) -> None:
-        """One parameter update."""
-        self.optimiser.step()
-        self.optimiser.zero_grad()
+    def batches(self) -> Iterator[tuple[Parts, int]]:
+        """For every update its rows and labels in parts, and the number of rows.
 
-    def batches(self) -> Iterator[tuple[Tensor, Tensor]]:
-        """Blocks in order for a full gradient; otherwise shuffled batches (rows not in memory: block by block)."""
+        All blocks in order for a full gradient; otherwise shuffled batches (rows not in memory: block by block).
+        """
+        n = len(self.data)
         if self.batch is None:
-            for start, x in self.data.blocks(BLOCK):
-                yield x.to(self.dtype), self.y[start : start + len(x)]
-        elif isinstance(self.data.X, Tensor):
-            order = torch.randperm(len(self.data), generator=self.generator)
-            for index in torch.split(order, self.batch):
-                yield self.data.X[index].to(self.dtype), self.y[index]
+            yield ((self.rows(start, min(start + BLOCK, n)), self.y[start : start + BLOCK]) for start in self.starts), n
+        elif self.X is not None:
+            buffer = self.X.new_empty(self.batch, *self.X.shape[1:])
+            for index in torch.split(torch.randperm(n, generator=self.generator), self.batch):
+                x = torch.index_select(self.X, 0, index, out=buffer[: len(index)])
+                yield [(x, self.y[index])], len(index)
         else:
-            starts = range(0, len(self.data), BLOCK)
-            for k in torch.randperm(len(starts), generator=self.generator).tolist():
-                x = self.data.rows(starts[k], min(starts[k] + BLOCK, len(self.data))).to(self.dtype)
+            for k in torch.randperm(len(self.starts), generator=self.generator).tolist():
+                start = self.starts[k]
+                x = self.rows(start, min(start + BLOCK, n))
                 for index in torch.split(torch.randperm(len(x), generator=self.generator), self.batch):
-                    yield x[index], self.y[starts[k] + index]
+                    yield [(x[index], self.y[start + index])], len(index)
+
+    def rows(self, start: int, stop: int) -> Tensor:
+        """Rows as the gradient takes them."""
+        if self.X is not None:
+            return self.X[start:stop]
+        return self.gradient.rows(self.data.rows(start, stop).to(self.dtype))
 
     def note(self) -> None:
         """Record where the descent stands."""
@@ -260,19 +275,6 @@ class Descent:
             settings=settings,
             checkpoints=self.checkpoints,
         )
-
-
-def logits(net: nn.Module, x: Tensor) -> Tensor:
-    """Outputs as (n, C), one logit as (n, 1)."""
-    f: Tensor = net(x)
-    return f[:, None] if f.ndim == 1 else f
-
-
-def relative_loss(name: str, f: Tensor, y: Tensor, frame: float) -> Tensor:
-    """``sum_i l_i / exp(frame)``, differentiable also where a squared loss is exactly zero."""
-    if name == "squared":
-        return pull(name, f, y).direction.square().sum() * (0.5 * math.exp(-frame))
-    return (pull(name, f, y).log_loss - frame).exp().sum()
 
 
 def check(net: nn.Module, data: Dataset, method: str, rate: float, steps: int, batch: int, every: int) -> None:

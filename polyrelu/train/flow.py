@@ -18,7 +18,7 @@ from torch import nn
 from polyrelu.data import Dataset
 from polyrelu.errors import require
 from polyrelu.nets import PolyReLUNet
-from polyrelu.train.descent import logits
+from polyrelu.train.backward import logits
 from polyrelu.train.finish import finish
 from polyrelu.train.landing import Status, Until
 from polyrelu.train.late import SEPARATED, ready

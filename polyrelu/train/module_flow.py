@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
 from polyrelu.data import BLOCK, Dataset
-from polyrelu.train.descent import logits, relative_loss
+from polyrelu.train.backward import logits, relative_loss
 from polyrelu.train.field import count_correct
 from polyrelu.train.landing import Landing, Status, Until
 from polyrelu.train.losses import in_loss_time, log_add, pull, rivals

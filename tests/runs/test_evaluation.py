@@ -612,3 +612,62 @@ def test_logistic_regression_is_a_net_too(calls, tmp_path):
     polyrelu.save(LogisticRegression(12), tmp_path / "net.safetensors")
     result = command(tmp_path / "net.safetensors", RECIPE, "--out", tmp_path / "out")
     assert result.exit_code == 0, result.stderr
+
+
+# ------------------------------------------------------------------------------------- nets of the published code
+
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory):
+    """A checkpoint as the published code writes it: W is (D, h), the power is nowhere."""
+    source = torch.Generator().manual_seed(0)
+    shapes = {"center": (1, 5), "prelulayer.W": (5, 8), "output_net.weight": (3, 8), "output_net.bias": (3,)}
+    folder = tmp_path_factory.mktemp("published")
+    torch.save({name: torch.randn(shape, generator=source) for name, shape in shapes.items()}, folder / "net.pt")
+    generator = torch.Generator().manual_seed(1)
+    np.savez(folder / "data.npz", X=torch.rand(4, 5, generator=generator).numpy(), y=np.array([0, 1, 2, 0]))
+    return folder
+
+
+def test_a_published_checkpoint_is_evaluated_like_any_other_net(published, tmp_path):
+    file, data = published / "net.pt", published / "data.npz"
+    words = ("--reference", file, "--p", 2.5, "--data", data, "--budget-nodes", 20, "--json")
+    assert command(*words, "--out", tmp_path / "a").exit_code == 0
+    same = polyrelu.nets.load_reference(file, 2.5)
+    polyrelu.save(same, tmp_path / "same.safetensors")
+    assert command(tmp_path / "same.safetensors", data, "--budget-nodes", 20, "--out", tmp_path / "b").exit_code == 0
+    assert (tmp_path / "a" / "radii.csv").read_bytes() == (tmp_path / "b" / "radii.csv").read_bytes()
+    with (tmp_path / "a" / "radii.csv").open(encoding="utf-8") as stream:
+        radii = [(float(row["lower"]), float(row["upper"])) for row in csv.DictReader(stream)]
+    assert all(lower <= upper for lower, upper in radii) and any(lower > 0 for lower, _ in radii)
+    kept = record(tmp_path / "a")
+    assert kept["settings"]["p"] == 2.5
+    assert f"--reference {file} --p 2.5 --data {data}" in kept["command"]
+    again = command(*shlex.split(kept["command"])[2:])  # what it says makes it again
+    assert again.exit_code == 0 and record(tmp_path / "a")["table"] == kept["table"]
+    other = command("--reference", file, "--p", 3, data, "--budget-nodes", 20, "--out", tmp_path / "a")
+    assert other.exit_code == 2 and "another net" in other.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--reference", "net.pt", "data.npz"), "p=None: expected a number >= 1 beside --reference"),
+        (("--reference", "net.pt", "--p", "0.5", "data.npz"), "p=0.5: expected a finite number >= 1."),
+        (("--reference", "net.pt", "--p", "3"), "arguments=none: expected DATA alone"),
+        (("--reference", "net.pt", "--p", "3", "net.pt", "data.npz"), "expected DATA alone: the net is that of"),
+        (("--reference", "net.pt", "--p", "3", "data.npz", "--data", "data.npz"), "expected DATA alone"),
+        (("net.pt", "data.npz", "--p", "3"), "p=3.0: expected --p only beside --reference"),
+        (("net.pt",), "arguments=net.pt: expected NET and DATA, or --reference, --p and DATA."),
+        ((), "arguments=none: expected NET and DATA"),
+        (("net.pt", "data.npz"), "say --reference FILE --p P."),
+        (("--reference", "none.pt", "--p", "3", "data.npz"), "reference=none.pt: expected an existing checkpoint"),
+        (("--reference", "data.npz", "--p", "3", "data.npz"), "reference=data.npz: expected"),
+    ],
+)
+def test_what_does_not_go_with_a_reference_is_told(published, words, told, tmp_path, monkeypatch):
+    monkeypatch.chdir(published)
+    result = command(*words, "--out", tmp_path / "out")
+    assert result.exit_code == 2
+    assert told in " ".join(result.stderr.split())
+    assert not (tmp_path / "out").exists()
