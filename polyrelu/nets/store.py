@@ -19,6 +19,7 @@ from polyrelu.nets.baselines import MLP, LeakyReLUNet, LogisticRegression, Plain
 from polyrelu.nets.cnn import SmallCNN
 from polyrelu.nets.ideal import AverageClassifier, BayesClassifier, CentreClassifier, NearestCentre, RobustClassifier
 from polyrelu.nets.polyrelu_net import PolyReLUNet
+from polyrelu.nets.resnet import ResNet
 
 FORMAT = "polyrelu-net"
 VERSION = 1
@@ -39,6 +40,7 @@ KINDS: dict[str, type[Net]] = {
         FixedOutputNet,
         GroupedNet,
         SmallCNN,
+        ResNet,
     )
 }
 

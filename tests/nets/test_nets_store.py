@@ -25,6 +25,7 @@ from polyrelu.nets import (
     NearestCentre,
     PlainPolyNet,
     PolyReLUNet,
+    ResNet,
     RobustClassifier,
     SmallCNN,
     TanhNet,
@@ -54,6 +55,8 @@ NETS = [
     FixedOutputNet(9, 4, scale=1e-5),
     GroupedNet(9, 3, 2),
     SmallCNN(3, 2, hidden=5, bias="first"),
+    ResNet(1, 3, 2, blocks=(1, 1), width=2).eval(),
+    ResNet(1, 3, blocks=(1,), width=2, norm="none", dtype=DOUBLE),
 ]
 
 

@@ -1,0 +1,120 @@
+"""Residual nets for small images (He et al., CVPR 2016; SOURCES 3.3 has ResNet-18 on MNIST and CIFAR-10)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, final
+
+import torch
+from torch import Tensor, nn
+
+from polyrelu.errors import InputError
+from polyrelu.nets._base import Net, choice, count, counts, floating, generator
+
+NORMS = {"batch": "batch normalisation after every convolution", "none": "biases, and branches that start at zero"}
+
+
+@final
+class ResNet(Net):
+    """x -> relu(x' + B(x)), B = conv3x3 relu conv3x3, x' = x or, where the shape changes, conv1x1(x).
+
+    A 3x3 convolution, ``len(blocks)`` stages of ``blocks[s]`` such steps, the mean over pixels and a linear layer.
+    Stage s = 0, 1, ... has ``width`` 2^s channels and, from s = 1 on, halves the side. The defaults are ResNet-18 for
+    CIFAR-10, 11 173 962 parameters; ``ResNet(1, 28, blocks=(1, 1, 1), width=8)`` trains on a CPU in minutes.
+
+    Takes (n, channels*side*side) rows, plane after plane, or (n, channels, side, side) images, and gives one logit (n,)
+    or several. ``norm="batch"`` needs ``train()`` and ``eval()``, as usual, and is read from a file ready to use (in
+    eval mode); ``norm="none"`` has biases instead and multiplies every B by a learned number that starts at 0 (De &
+    Smith, NeurIPS 2020), so it is a plain function of its weights. He-normal convolutions, zero biases.
+    """
+
+    def __init__(
+        self,
+        channels: int = 3,
+        side: int = 32,
+        outputs: int = 10,
+        blocks: Sequence[int] = (2, 2, 2, 2),
+        width: int = 64,
+        *,
+        norm: str = "batch",
+        seed: int = 0,
+        dtype: torch.dtype = torch.float32,
+    ) -> None:
+        sizes = counts(channels=channels, side=side, outputs=outputs, width=width)
+        stages = [count("blocks", number) for number in blocks]
+        more = {"blocks": stages, "norm": choice("norm", norm, NORMS), "seed": count("seed", seed, least=0)}
+        super().__init__(channels * side * side, outputs, sizes | more)
+        self.shape = (channels, side, side)
+        self.stem = _convolution(channels, width, 3, 1, norm)
+        steps, before = [], width
+        for stage, number in enumerate(stages):
+            for step in range(number):
+                after, stride = width * 2**stage, 2 if stage > 0 and step == 0 else 1
+                steps.append(Step(before, after, stride, norm))
+                before = after
+        self.steps = nn.Sequential(*steps)
+        self.last = nn.Linear(before, outputs)
+        _start(self, seed)
+        self.to(floating(dtype))
+
+    @classmethod
+    def restore(cls, config: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Net:
+        """As every net's, and in eval mode."""
+        return super().restore(config, tensors).eval()
+
+    def images(self, X: Tensor) -> Tensor:
+        """Images (n, channels, side, side), from those or from flat rows."""
+        if tuple(X.shape[1:]) not in ((self.dim,), self.shape):
+            raise InputError(f"X of shape {tuple(X.shape)}: expected (n, {self.dim}) or (n, {str(self.shape)[1:]}.")
+        return X.reshape(len(X), *self.shape)
+
+    def features(self, X: Tensor) -> Tensor:
+        """What the linear layer sees: the mean over pixels of the last stage's channels."""
+        features: Tensor = self.steps(self.stem(self.images(X)).relu()).mean(dim=(2, 3))
+        return features
+
+    def forward(self, X: Tensor) -> Tensor:
+        """Logits of the images ``X``, flat or not."""
+        return self.answer(self.last(self.features(X)))
+
+
+@final
+class Step(nn.Module):
+    """One residual step; ``gate`` is the learned number in front of the branch, without batch normalisation."""
+
+    gate: nn.Parameter | None
+
+    def __init__(self, before: int, after: int, stride: int, norm: str) -> None:
+        super().__init__()
+        self.first = _convolution(before, after, 3, stride, norm)
+        self.second = _convolution(after, after, 3, 1, norm)
+        same = before == after and stride == 1
+        self.across = nn.Identity() if same else _convolution(before, after, 1, stride, norm)
+        self.register_parameter("gate", nn.Parameter(torch.zeros(())) if norm == "none" else None)
+
+    def forward(self, X: Tensor) -> Tensor:
+        """relu(x' + B(x))."""
+        branch: Tensor = self.second(self.first(X).relu())
+        if self.gate is not None:
+            branch = self.gate * branch
+        total: Tensor = self.across(X) + branch
+        return total.relu()
+
+
+def _convolution(before: int, after: int, side: int, stride: int, norm: str) -> nn.Module:
+    kernel = nn.Conv2d(before, after, side, stride, padding=side // 2, bias=norm == "none")
+    return nn.Sequential(kernel, nn.BatchNorm2d(after)) if norm == "batch" else kernel
+
+
+@torch.no_grad()
+def _start(net: nn.Module, seed: int) -> None:
+    """Every weight from ``seed``: N(0, 2/fan_in) for convolutions, N(0, 1/fan_in) for the linear layer."""
+    source = generator(seed)
+    for part in net.modules():
+        if isinstance(part, nn.Conv2d | nn.Linear):
+            gain = 2 if isinstance(part, nn.Conv2d) else 1
+            std = math.sqrt(gain / math.prod(part.weight.shape[1:]))
+            part.weight.copy_(std * torch.randn(part.weight.shape, generator=source, dtype=torch.float64))
+            if part.bias is not None:
+                part.bias.zero_()
