@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import zip_longest
 from typing import Any, Literal
 
 import numpy as np
@@ -106,7 +107,8 @@ def models(results: Results) -> Figure:
 def _by_model(panel: Axes, runs: Runs) -> None:
     x = np.arange(len(MODELS))
     if runs:
-        _band(panel, x, _all(runs, "margin"), CENTRE, "o", "ours, small CNN on 8 × 8 digits")
+        small = runs[0]["profile"] == "quick"
+        _band(panel, _all(runs, "margin"), CENTRE, "ours, " + ("small CNN on 8 × 8 digits" if small else "the same"))
     published = [one for _, one in PUBLISHED.values()]
     panel.plot(x, published, "D", mfc="none", mec=INK, ms=7, label="published, CNN on MNIST")
     panel.set_yscale("log")
@@ -119,7 +121,7 @@ def _radius(panel: Axes, runs: Runs) -> None:
     x = np.arange(len(MODELS))
     if runs:
         mean = _all(runs, "radii").mean(axis=2)
-        _band(panel, x, mean / mean[:, :1], AVERAGE, "o", "")
+        _band(panel, mean / mean[:, :1], AVERAGE, "")
     panel.axhline(1, color=QUIET, lw=1, ls=(0, (2, 2)), zorder=1)
     panel.set_xticks(x, NAMES)
     panel.set_title("Mean l2 radius of training images, over model-1's (E8)", loc="left")
@@ -151,9 +153,9 @@ def _table(panel: Axes, runs: Runs) -> None:
     if runs:
         margin, right = (_all(runs, name).mean(axis=0) for name in ("margin", "test accuracy"))
         ours = zip(margin, _all(runs, "radii").mean(axis=(0, 2)), right, strict=True)
-        rows = [[*row, f"{q:.2e}", f"{r:.3f}", f"{a:.3f}"] for row, (q, r, a) in zip(rows, ours, strict=True)]
-    cells = [head[: len(rows[0])], *rows]
-    table = panel.table(cells, cellLoc="right", edges="horizontal", bbox=Bbox([[0, 0], [1, 1]]))
+        cells = [[f"{q:.2e}", f"{r:.3f}", f"{a:.3f}"] for q, r, a in ours]
+        rows = [row + found for row, found in zip_longest(rows, cells, fillvalue=["not run"] * 3)]
+    table = panel.table([head[: len(rows[0])], *rows], cellLoc="right", edges="horizontal", bbox=Bbox([[0, 0], [1, 1]]))
     table.auto_set_font_size(False)
     table.set_fontsize(9.5)
     for (row, _), cell in table.get_celld().items():
@@ -171,9 +173,10 @@ def _legend(panel: Axes, place: Place) -> None:
         panel.legend(frameon=False, fontsize=9, loc=place)
 
 
-def _band(panel: Axes, x: NDArray[Any], lines: NDArray[np.float64], colour: str, marker: str, label: str) -> None:
+def _band(panel: Axes, lines: NDArray[np.float64], colour: str, label: str) -> None:
+    x = np.arange(lines.shape[1])
     panel.fill_between(x, lines.min(axis=0), lines.max(axis=0), color=colour, alpha=0.18, lw=0)
-    panel.plot(x, lines.mean(axis=0), color=colour, marker=marker, ms=6, lw=1.8, label=label or None)
+    panel.plot(x, lines.mean(axis=0), color=colour, marker="o", ms=6, lw=1.8, label=label or None)
 
 
 def _data(results: Results, experiment: str) -> list[Mapping[str, Any]]:

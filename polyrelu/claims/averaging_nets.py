@@ -1,0 +1,201 @@
+r"""The two nets of the feature-averaging paper, trained as published, and how far they hold (SOURCES 3).
+
+    data        x = mu_j + N(0, I), |mu_j| = sqrt(d), orthogonal; y = +1 for half of the k clusters
+    averaged    (1/m) sum_r relu(<w_+r, x> + b_+r) - (1/m) sum_r relu(<w_-r, x> + b_-r), logistic loss on y
+    decoupled   one neuron a cluster, cross-entropy on the cluster; read out as R_{J+} f_i - R_{J-} f_i, R = sum or max
+
+Both, and the hand-built robust net, are f = R_+ relu(w_j x + b_j) - R_- relu(w_j x + b_j). R relu is the largest of
+finitely many affine functions (R = sum: the sums over subsets; R = max: the single neurons and 0), so that y f = P - N
+with P = max_A A(x), N = max_B B(x), and no point breaks before some B has crossed every A:
+
+    radius(x) >= min_B max_A (A(x) - B(x))_+ / |A - B|                                                      (derived)
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple, final
+
+import torch
+from torch import Tensor, nn
+
+from polyrelu.claims.claim import Profile
+from polyrelu.claims.nets_of_mixtures import TEST_SEED
+from polyrelu.data import Dataset, OrthonormalMixture
+from polyrelu.nets import FixedOutputNet, GroupedNet, PolyReLUNet
+from polyrelu.nets.averaging import READOUTS
+from polyrelu.robust.attacks.strongest import strongest
+from polyrelu.robust.bracket import bracket
+from polyrelu.robust.certify.branch import Budget
+from polyrelu.train import descend
+
+NEVER = 1e-30  # a loss that ends no run
+WIDTH = 5  # m
+FEW = 6  # neurons whose subsets are all tried for A; any A gives a proof
+CLOSE = (1.001, 1.01, 1.1)  # a point is attacked at these multiples of what is proven, until it breaks
+
+
+class Recipe(NamedTuple):
+    """d, n, learning rate and steps."""
+
+    dim: int
+    samples: int
+    rate: float
+    steps: int
+
+
+RECIPES: dict[Profile, Recipe] = {"quick": Recipe(512, 500, 0.005, 200), "paper": Recipe(3072, 1000, 0.001, 100)}
+
+
+class Affine(NamedTuple):
+    """<slope_a, x> + offset_a: (a, D) and (a,)."""
+
+    slope: Tensor
+    offset: Tensor
+
+
+@final
+class TwoSided(nn.Module):
+    """f(x) = R_{s_j = +1} relu(<w_j, x> + b_j) - R_{s_j = -1} relu(<w_j, x> + b_j), R = ``rule`` ("sum" or "max")."""
+
+    def __init__(self, weight: Tensor, bias: Tensor, signs: Tensor, rule: str) -> None:
+        super().__init__()
+        self.weight, self.bias, self.signs, self.rule = nn.Parameter(weight.detach().clone()), bias, signs, rule
+
+    def hidden(self, X: Tensor) -> Tensor:
+        """relu(<w_j, x> + b_j), (n, h): the logits of the clusters where each has one neuron."""
+        return nn.functional.linear(X, self.weight, self.bias).relu()
+
+    def forward(self, X: Tensor) -> Tensor:
+        """One logit for each row."""
+        hidden, readout = self.hidden(X), READOUTS[self.rule]
+        return readout(hidden[:, self.signs > 0]) - readout(hidden[:, self.signs < 0])
+
+    def pieces(self, side: float, some: bool = False) -> Affine:
+        """The affine functions whose maximum is R_{s_j = side} relu, or ``some`` of them; the first one is 0."""
+        W, b = self.weight.detach()[self.signs == side], self.bias[self.signs == side]
+        if self.rule == "sum" and not (some and len(W) > FEW):
+            gates = torch.tensor(list(itertools.product((0.0, 1.0), repeat=len(W)))).to(W)
+        else:
+            gates = torch.cat([W.new_zeros(1, len(W)), torch.eye(len(W)).to(W)])
+        return Affine(gates @ W, gates @ b)
+
+    def proven(self, X: Tensor, y: Tensor, *, strictly: bool = False) -> Tensor:
+        """Radii (n,) within which y f > 0 (or, ``strictly``, y f >= 0: N = 0 breaks nothing); see the head."""
+        radius = torch.zeros_like(y)
+        for side in (1.0, -1.0):
+            slope, offset = self.pieces(-side)
+            other = Affine(slope[1:], offset[1:]) if strictly else Affine(slope, offset)
+            radius[y == side] = _distance(X[y == side], self.pieces(side, some=True), other)
+        return radius
+
+    def inside(self) -> tuple[TwoSided, Tensor]:
+        """The same net in coordinates X Q' of the span of its neurons, and Q (q, D): no attack gains by leaving it."""
+        Q = torch.linalg.qr(self.weight.detach().T).Q.T
+        return TwoSided(self.weight.detach() @ Q.T, self.bias, self.signs, self.rule), Q
+
+
+def _distance(X: Tensor, own: Affine, other: Affine) -> Tensor:
+    """min_B max_A (A(x) - B(x))_+ / |A - B|, (n,); infinite where A - B is constant and > 0."""
+    value = (X @ own.slope.T + own.offset)[:, :, None] - (X @ other.slope.T + other.offset)[:, None]
+    size = torch.cdist(own.slope, other.slope, compute_mode="donot_use_mm_for_euclid_dist")
+    return torch.where(value > 0, value / size, 0.0).amax(dim=1).amin(dim=1)
+
+
+@final
+@dataclass(frozen=True)
+class Pair:
+    """Two nets of the same data: from class labels and from cluster labels; and as they were before training."""
+
+    mixture: OrthonormalMixture
+    train: Dataset
+    averaged: FixedOutputNet
+    decoupled: GroupedNet
+    starts: tuple[FixedOutputNet, GroupedNet]
+
+    def test(self, n: int) -> Dataset:
+        """Fresh points of the same mixture."""
+        return self.mixture.sample(n, seed=TEST_SEED)
+
+    def average(self) -> TwoSided:
+        """The averaged net."""
+        net = self.averaged
+        weight, bias = net.weight.detach(), net.bias.detach()
+        return TwoSided(weight / WIDTH, bias / WIDTH, net.signs, "sum")
+
+    def readout(self, rule: str) -> TwoSided:
+        """The decoupled net with a binary read-out."""
+        weight = self.decoupled.weight.detach()[:, 0]
+        return TwoSided(weight, weight.new_zeros(len(weight)), self.mixture.labels, rule)
+
+
+@lru_cache(maxsize=2)
+def trained_pair(profile: Profile, seed: int, k: int = 10, recipe: Recipe | None = None) -> Pair:
+    """Both nets by full-batch descent from a start of deviation 1e-5; as published unless a ``recipe`` is given."""
+    dim, samples, rate, steps = recipe or RECIPES[profile]
+    mixture = OrthonormalMixture(dim, k // 2, k - k // 2, 1.0, scale="sqrt_dim", dtype=torch.float64)
+    data = mixture.sample(samples, seed=seed)
+    assert data.cluster is not None
+    by_cluster = Dataset(data.rows(), data.cluster, data.cluster, data.centres)
+    averaged = FixedOutputNet(dim, WIDTH, scale=1e-5, seed=seed, dtype=torch.float64)
+    decoupled = GroupedNet(dim, k, 1, scale=1e-5, seed=seed, dtype=torch.float64)
+    how = {"rate": rate, "steps": steps, "every": steps, "until": NEVER}
+    one = descend(averaged, data, loss="logistic", **how).net  # type: ignore[arg-type]
+    two = descend(decoupled, by_cluster, loss="cross_entropy", **how).net  # type: ignore[arg-type]
+    assert isinstance(one, FixedOutputNet) and isinstance(two, GroupedNet)
+    return Pair(mixture, data, one, two, (averaged, decoupled))
+
+
+class Radii(NamedTuple):
+    """Proven and broken radii of each point (n,); the second is infinite where no attack succeeded."""
+
+    lower: Tensor
+    upper: Tensor
+
+
+def radii(net: TwoSided, test: Dataset, train: Dataset, seed: int = 0) -> Radii:
+    """How far the points hold: proven, and broken by the strongest attack at that radius and a little more; l2.
+
+    A summed read-out without biases is a PolyReLUNet, whose bracket branch and bound closes to 1 % as a rule.
+    """
+    small, Q = net.inside()
+    X, y = test.rows() @ Q.T, test.y
+    if net.rule == "sum" and not net.bias.any():
+        both = bracket(_as_polyrelu_net(small), X, y, tol=1e-2, budget=Budget(nodes=60))
+        return Radii(both.lower, both.upper)
+    lower, pool = small.proven(X, y), Dataset(train.rows() @ Q.T, train.y)
+    upper = torch.full_like(lower, torch.inf)
+    for more in CLOSE:
+        left = upper.isinf()
+        if bool(left.any()):
+            upper[left] = strongest(small, X[left], y[left], more * lower[left], pool=pool, seed=seed).radius
+    return Radii(lower, upper)
+
+
+def _as_polyrelu_net(net: TwoSided) -> PolyReLUNet:
+    weight = net.weight.detach()
+    same = PolyReLUNet(weight.shape[1], len(weight), 1, init="zeros", dtype=weight.dtype)
+    same.weight.data, same.output.data = weight, net.signs.to(weight)[None]
+    return same
+
+
+def accuracy(radii: Tensor, radius: float) -> float:
+    """Share of points that hold at ``radius``."""
+    return float((radii > radius).double().mean())
+
+
+def pgd(climbed: Callable[[Tensor], Tensor], X: Tensor, radius: float, steps: int = 40) -> Tensor:
+    """x + d, |d| <= radius: ``steps`` steps of 2.5 radius/steps up ``climbed``, a number for each row, from d = 0.
+
+    The rule of the third-party rerun; the paper does not give its own.
+    """
+    Z = X
+    for _ in range(steps):
+        Z = Z.detach().requires_grad_()
+        (slope,) = torch.autograd.grad(climbed(Z).sum(), Z)
+        step = Z.detach() + 2.5 * radius / steps * nn.functional.normalize(slope, eps=1e-30) - X
+        Z = X + step * (radius / step.norm(dim=1, keepdim=True)).clamp(max=1)
+    return Z.detach()

@@ -1,0 +1,131 @@
+"""Nets trained on images with all classes or with two, as the feature-averaging paper compares them (SOURCES 3.3).
+
+halves of the classes:  parity of the digit (MNIST),  first five against last five (CIFAR-10)
+the published nets are ResNet-18; stochastic gradient descent with momentum .9 (Nesterov), rate .1 falling to 0 as a
+cosine, weight decay 5e-4, batches of 128; the recipe is a third party's, the paper's own is not known
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import final
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from polyrelu.claims.claim import Profile
+from polyrelu.data import Dataset, read
+from polyrelu.data.fetch import cached
+from polyrelu.data.relabel import relabel
+from polyrelu.nets import MLP, ResNet
+from polyrelu.train import Until, descend
+
+
+@final
+@dataclass(frozen=True)
+class Task:
+    """One comparison at one size: the set, how its classes are halved, and what is trained and attacked."""
+
+    images: str
+    halves: str
+    epochs: int
+    attacked: int
+    radii: tuple[float, ...]
+    radius: float  # of the strongest attack
+
+
+TASKS: dict[Profile, dict[str, Task]] = {
+    "quick": {
+        "parity": Task("digits", "parity", 40, 150, (0.2, 0.4, 0.6, 0.8), 0.4),
+        "halves": Task("digits", "halves", 40, 150, (0.2, 0.4, 0.6, 0.8), 0.4),
+    },
+    "paper": {
+        "parity": Task("mnist-full", "parity", 3, 100, (0.4, 0.8, 1.0, 1.6, 2.0), 1.0),
+        "halves": Task("cifar10", "halves", 12, 100, (0.08, 0.24, 0.4, 0.56, 0.8), 0.4),
+    },
+}
+DIGITS = 1300  # trained on, of 1797
+
+
+def pictures(task: Task, seed: int) -> tuple[Dataset, Dataset]:
+    """Images to train on and images to attack, with all their classes."""
+    if task.images == "digits":
+        digits, source = read("digits"), torch.Generator().manual_seed(seed)
+        rows = torch.randperm(len(digits), generator=source)
+        return digits.subset(rows[:DIGITS]), digits.subset(rows[DIGITS:][: task.attacked])
+    test = read(f"{task.images}:test")
+    rows = torch.randperm(len(test), generator=torch.Generator().manual_seed(seed))
+    return read(task.images), test.subset(rows[: task.attacked])
+
+
+def needs(task: Task) -> str:
+    """What must be fetched first, or ""."""
+    name = task.images.removesuffix("-full")
+    there = name == "digits" or cached(name) is not None
+    return "" if there else f"needs {name}: polyrelu data fetch {name}"
+
+
+def trained(task: Task, data: Dataset, seed: int) -> nn.Module:
+    """The net of this task for the labels that ``data`` has: an MLP for 8 x 8 digits, ResNet-18 for other images."""
+    outputs = 1 if data.binary else data.classes
+    if task.images == "digits":
+        loss, batch = "logistic" if data.binary else "cross_entropy", 130
+        net = MLP(data.dim, 64, 3, outputs, bias=True, seed=seed)
+        steps = task.epochs * math.ceil(len(data) / batch)
+        never = Until(log10_loss=-100)
+        run = descend(net, data, method="adam", rate=1e-2, loss=loss, batch=batch, steps=steps, every=task.epochs,
+                      until=never, seed=seed)  # fmt: skip
+        return run.net.requires_grad_(False)
+    channels = 3 if task.images == "cifar10" else 1
+    resnet = ResNet(channels, math.isqrt(data.dim // channels), outputs, seed=seed)
+    return train(resnet, data, task.epochs, seed, shift=channels == 3).eval().requires_grad_(False)
+
+
+def train(net: ResNet, data: Dataset, epochs: int, seed: int = 0, rate: float = 0.1, shift: bool = False) -> ResNet:
+    """Train ``net`` itself by the recipe above; ``shift``: images moved by up to 4 pixels and mirrored at random."""
+    source = torch.Generator().manual_seed(seed)
+    optimiser = torch.optim.SGD(net.parameters(), lr=rate, momentum=0.9, nesterov=True, weight_decay=5e-4)
+    total, done = epochs * math.ceil(len(data) / 128), 0
+    net.train()
+    for _ in range(epochs):
+        for rows in torch.split(torch.randperm(len(data), generator=source), 128):
+            for group in optimiser.param_groups:
+                group["lr"] = rate * (1 + math.cos(math.pi * done / total)) / 2
+            X, y = net.images(data.gather(rows)), data.y[rows]
+            logits = net(moved(X, source) if shift else X)
+            loss = functional.softplus(-y * logits).mean() if data.binary else functional.cross_entropy(logits, y)
+            optimiser.zero_grad()
+            loss.backward()  # type: ignore[no-untyped-call]
+            optimiser.step()
+            done += 1
+    return net
+
+
+def moved(images: Tensor, source: torch.Generator) -> Tensor:
+    """Every image moved by -4..4 pixels each way (zeros come in) and mirrored with probability 1/2."""
+    n, _, side, _ = images.shape
+    padded = functional.pad(images, (4, 4, 4, 4))
+    down, right = torch.randint(9, (2, n), generator=source).tolist()
+    mirrored = torch.rand(n, generator=source).lt(0.5).tolist()
+    cut = [one[:, i : i + side, j : j + side] for one, i, j in zip(padded, down, right, strict=True)]
+    return torch.stack([one.flip(2) if turn else one for one, turn in zip(cut, mirrored, strict=True)])
+
+
+def embedding(net: nn.Module, X: Tensor) -> Tensor:
+    """What the last layer of a net made here sees."""
+    if isinstance(net, ResNet):
+        return torch.cat([net.features(part) for part in torch.split(X, 256)])
+    assert isinstance(net, MLP)
+    for weight, bias in zip(net.weights[:-1], net.biases, strict=False):
+        X = functional.linear(X, weight, bias).relu()
+    return X
+
+
+def halved(data: Dataset, task: Task) -> tuple[Dataset, Tensor]:
+    """The set with two labels, and the label +1 or -1 of every class."""
+    coarse = relabel(data, task.halves)
+    signs = torch.zeros(data.classes, dtype=data.dtype)
+    signs[data.y] = coarse.y
+    return coarse, signs
