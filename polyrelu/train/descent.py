@@ -95,7 +95,8 @@ def descend(
                     look_on(epoch, run.net)
                     if every > 1:
                         progress.update(time=run.time, log_loss=run.underway, evaluations=run.passes, neurons=0)
-            run.measure()
+            if not loss_based:  # that rate has looked already
+                run.measure()
             if not run.keep():
                 status = Status.DIVERGED
                 break
