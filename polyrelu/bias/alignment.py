@@ -1,4 +1,4 @@
-"""What the neurons of a net point at, and which of them make the net (SOURCES 1.5: Fig. 2 b-d).
+"""What the neurons of a net point at, and which of them make the net (Min & Vidal 2024: Fig. 2 b-d).
 
 cos(w_j, mu_k),  cos(w_j, class average),  |v_j| |w_j|
 """
@@ -135,7 +135,7 @@ class Balance:
 
 
 def balance(net: PolyReLUNet) -> Balance:
-    """max_j | |v_j|^2 - |w_j|^2 |, which gradient flow conserves for every neuron (SOURCES 2.1, B20); O(h D).
+    """max_j | |v_j|^2 - |w_j|^2 |, which gradient flow conserves for every neuron (Min & Vidal 2025, B20); O(h D).
 
     From the logs of the norms: exp(2 m) (1 - exp(-2 d)), m the larger log and d their distance.
     """

@@ -1,6 +1,6 @@
 """The correlation map of a data set: cosines between its rows, and their means inside and between groups (claim D6).
 
-cos_ij = <x_i - m, x_j - m> / (|x_i - m| |x_j - m|),   m the mean of all rows        (SOURCES 1.7, Fig. 3a)
+cos_ij = <x_i - m, x_j - m> / (|x_i - m| |x_j - m|),   m the mean of all rows        (Min & Vidal 2024, Fig. 3a)
 mean over i in a, j in b = <S_a, S_b> / (n_a n_b),   S_a = sum of the unit vectors of group a
 """
 

@@ -2,7 +2,7 @@ r"""What a neuron is made of, and whether that is its class's average or one cen
 
     w_j [- w_j(0)] = |w_j| (sum_k lambda_jk mu_k / m + rest_j),   m = sqrt(mean_k |mu_k|^2)
 
-(Li et al., ICLR 2025; SOURCES 3.2.) Of every neuron only its direction counts, and lengths are in units of the centres'
+(Li et al., ICLR 2025.) Of every neuron only its direction counts, and lengths are in units of the centres'
 common length m: lambda is the same for unit centres and for centres of length sqrt(d), and for orthogonal centres of
 equal length it is the cosine of neuron and centre. The papers' lambda is exp(log_size_j) lambda_jk / m.
 
@@ -164,7 +164,7 @@ def decompose(
     weights: Tensor | None = None,
     rtol: float = 0.02,
 ) -> Decomposition:
-    """lambda = W M^+, M (K, D) the centres as the net sees them (SOURCES 3.2); exact for w_j in their span.
+    """lambda = W M^+, M (K, D) the centres as the net sees them (Li et al. 2025); exact for w_j in their span.
 
     O(h D K), and O(n D^2) when samples are given: they are read block by block.
 

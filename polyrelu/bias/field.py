@@ -1,4 +1,4 @@
-"""The field that turns the neurons of a small net (SOURCES 1.3).
+"""The field that turns the neurons of a small net (Min & Vidal 2024).
 
     x^(p)(w) = sum_{i: <x_i, w> > 0} y_i p cos^(p-1)(x_i, w) x_i,   d/dt w/|w| = sign(v) P_w x^(p)(w)
 
@@ -28,7 +28,7 @@ See = Callable[[Tensor], Tensor]
 def alignment_field(
     data: Dataset, W: Tensor, p: float, *, seen: See | None = None, target: int | None = None
 ) -> Tensor:
-    """x^(p)(w_j) = sum_{i: <x_i, w_j> > 0} y_i p cos^(p-1)(x_i, w_j) x_i, (h, D) float64 (SOURCES 1.3).
+    """x^(p)(w_j) = sum_{i: <x_i, w_j> > 0} y_i p cos^(p-1)(x_i, w_j) x_i, (h, D) float64 (Min & Vidal 2024).
 
     Streamed, O(n h D). ``seen``: what the net makes of a row (see the module); ``target``: with classes 0..C-1, the
     logit whose field it is, y_i being 1[y_i = target] - 1/C, the pull of the cross-entropy at f = 0.
@@ -40,7 +40,7 @@ def alignment_field(
 
 
 def alignment_speed(net: PolyReLUNet, data: Dataset) -> Tensor:
-    """sign(v_j) P_{w_j} x^(p)(w_j), (h, D) float64: how the directions of a small net move (SOURCES 1.3).
+    """sign(v_j) P_{w_j} x^(p)(w_j), (h, D) float64: how the directions of a small net move (Min & Vidal 2024).
 
     It is d/dt w_j/|w_j| of the flow on the summed loss where f is small, up to the factor (|v_j|/|w_j|) |l'(0)| > 0,
     which is 1 for exp and squared loss and |v_j| = |w_j|. Several logits: the sign becomes the unit vector v_j/|v_j|,

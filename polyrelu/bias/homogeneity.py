@@ -1,6 +1,6 @@
 """Homogeneity of a net in its weights: which layers it has, their degrees, and the same net with |theta| = 1.
 
-    f(.., c w_i, ..) = c^(k_i) f     hence     f(c theta; x) = c^L f(theta; x),  L = sum_i k_i    (SOURCES 4.1)
+    f(.., c w_i, ..) = c^(k_i) f     hence     f(c theta; x) = c^L f(theta; x),  L = sum_i k_i    (Lyu & Li 2020)
 
 Homogeneity is a property of the architecture, so it is tried at random weights, where zero biases and small
 pre-activations cannot hide.

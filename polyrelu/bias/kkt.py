@@ -1,4 +1,4 @@
-"""How far theta is from a KKT point of margin maximisation (Lyu & Li, ICLR 2020, Thm 4.4 and A.9; SOURCES 4.1).
+"""How far theta is from a KKT point of margin maximisation (Lyu & Li, ICLR 2020, Thm 4.4 and A.9).
 
     min |theta|^2/2  s.t.  q_k(theta) >= 1      at  theta' = theta / q_min^(1/L):
     stationarity  |theta' - sum_k lambda_k grad q_k(theta')| / |theta'|,  lambda >= 0

@@ -1,4 +1,4 @@
-r"""Lipschitz constants of a net in l2, and the radius they prove: R(x) >= q(x)/beta (claim E10; SOURCES 4.1).
+r"""Lipschitz constants of a net in l2, and the radius they prove: R(x) >= q(x)/beta (claim E10).
 
 For f(x) = sum_j a_j relu(<u_j, z>)^p, z = x - centre, |u_j| = 1, the gradient is p |z|^(p-1) g(z/|z|) with
 g(e) = sum_j a_j t_j^(p-1) u_j, t_j = relu(<u_j, e>) in [0, 1]: on |z| <= R the constant is exactly
@@ -86,7 +86,7 @@ def lipschitz(net: nn.Module, radius: float | None = None) -> Lipschitz:
 
 
 def lipschitz_radius(net: nn.Module, data: Dataset) -> Tensor:
-    """R(x) >= q/beta for every row (Lyu & Li 2020; SOURCES 4.1), (n,) float64; 0 for misclassified rows.
+    """R(x) >= q/beta for every row (Lyu & Li 2020), (n,) float64; 0 for misclassified rows.
 
     For p > 1 without input normalisation the slope p s |z|^(p-1), s = sup |g|, is followed outwards instead:
     R >= (|z|^p + q/s)^(1/p) - |z|. One forward pass in float64, O(n h D), and ``lipschitz``.

@@ -1,4 +1,4 @@
-"""Margins of a homogeneous net (Lyu & Li, ICLR 2020; SOURCES 4.1), with losses of 1e-5000 held as logarithms.
+"""Margins of a homogeneous net (Lyu & Li, ICLR 2020), with losses of 1e-5000 held as logarithms.
 
     q_i = y_i f(x_i)   or   f_y - max_{c != y} f_c;   rho = |theta|,  L = degree,  S = sum_i l(q_i)
     normalised  q_min / rho^L          smoothed  l^-1(S) / rho^L          product  q_min / prod_i |w_i|^(k_i)

@@ -1,4 +1,4 @@
-"""Directions first, norms later: when each phase of a run ended (SOURCES 1.3, 2.5, 9; B13, E17, E19, E28)."""
+"""Directions first, norms later: when each phase of a run ended (Min & Vidal 2024, 2025; Min et al. 2024)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Where on the sphere a neuron starts or stands: regions of the centres, and cones of activation.
 
-R_k = {w: relu cos(mu_k, w) > relu cos(mu_l, w) for l != k},  void = {w: all cos <= 0}    (SOURCES 2.1)
-S_+ = active on every positive row and on no negative one, S_- the reverse, S_dead = active on none  (SOURCES 9)
+R_k = {w: relu cos(mu_k, w) > relu cos(mu_l, w) for l != k},  void = {w: all cos <= 0}    (Min & Vidal 2025)
+S_+ = active on every positive row and on no negative one, S_- the reverse, S_dead = active on none  (Min et al. 2024)
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Regions:
 
 
 def regions(directions: Tensor, centres: Tensor) -> Regions:
-    """R_k = {w: relu cos(mu_k, w) > relu cos(mu_l, w) for l != k}, its void, and the gap Delta (SOURCES 2.1).
+    """R_k = {w: relu cos(mu_k, w) > relu cos(mu_l, w) for l != k}, its void, and the gap Delta (Min & Vidal 2025).
 
     Exact for any centres: what is not R_k is the union of the half-spaces <mu_k, w> <= 0 and <mu_k - mu_l, w> <= 0
     (unit mu), what is not void that of the <mu_k, w> > 0, so the nearest border is at the smallest of the angles
@@ -73,7 +73,7 @@ def regions(directions: Tensor, centres: Tensor) -> Regions:
 
 
 def class_regions(net: PolyReLUNet, data: Dataset) -> tuple[Regions, ...]:
-    """The regions of each class's centres among the neurons that vote for it (SOURCES 2.1): [+1, -1], or 0..C-1.
+    """The regions of each class's centres among the neurons that vote for it (Min & Vidal 2025): [+1, -1], or 0..C-1.
 
     ``region`` numbers the centres within their class; the centres are seen as the net sees them. O(n + h K (D + K)).
     """
@@ -101,7 +101,7 @@ class Cones:
 
 
 def cones(net: nn.Module | Tensor, data: Dataset) -> Cones:
-    """S_+ = {w: <x_i, w> > 0 exactly where y_i = +1}, S_- where y_i = -1, S_dead nowhere (SOURCES 9).
+    """S_+ = {w: <x_i, w> > 0 exactly where y_i = +1}, S_- where y_i = -1, S_dead nowhere (Min et al. 2024).
 
     ``net``: one hidden layer without biases in it, or weights (h, D), which see rows as they are. Streamed, O(n h D).
     """

@@ -1,4 +1,4 @@
-r"""How far a net is from a linear map: simplicity bias in one number (claims E15, E16, E25; SOURCES 8).
+r"""How far a net is from a linear map: simplicity bias in one number (claims E15, E16, E25).
 
     residual = min_A |f - A x| / |f|,   |g|^2 = sum of |g(x_i)|^2 over the rows
     evenness = |f(c + z) + f(c - z) - 2 f(c)| / |f(c + z) - f(c - z)|,   z = x - c

@@ -1,6 +1,6 @@
 """How many directions a net uses: stable ranks of its features and weights, and effective numbers of neurons.
 
-stable rank of M = |M|_F^2 / |M|_2^2,   between 1 and the rank        (SOURCES 1.7, 9; claims D4, D9, E17, E22)
+stable rank of M = |M|_F^2 / |M|_2^2,   between 1 and the rank        (Min & Vidal 2024, Min et al. 2024)
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where the alignment field leaves a neuron: the attractors of du/dt = sign P_u x^(p)(u) (SOURCES 1.3)."""
+"""Where the alignment field leaves a neuron: the attractors of du/dt = sign P_u x^(p)(u) (Min & Vidal 2024)."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def stationary_directions(
     target: int | None = None,
     same: float = 0.1,
 ) -> Stationary:
-    """End points of du/dt = sign P_u x^(p)(u) on the sphere, from ``starts`` uniform directions (SOURCES 1.3, B28).
+    """End points of du/dt = sign P_u x^(p)(u) on the sphere, from ``starts`` uniform directions (Min & Vidal 2024).
 
     Starts are drawn in all of R^D; whatever they have outside the span of the rows dies out. Each follows the flow
     with steps of its own, exact for a field that stands still during the step (a great circle towards it), until it

@@ -2,7 +2,7 @@ r"""One direction for all points, and how far along it a net should break.
 
     d0 = S/|S|,  S = sum_k y_k mu_k;   F(x) = relu<x, S_+> - relu<x, S_->, S_+- the sums of the class's centres,
 
-breaks at x = mu_k, moved to x - y r d0, when <x, S_own> meets <x, S_other> or 0 (SOURCES 1.4, exact replacements):
+breaks at x = mu_k, moved to x - y r d0, when <x, S_own> meets <x, S_other> or 0 (Min & Vidal 2024, exact replacements):
 
     r_k = min( y_k <mu_k, S>/|S|,  <mu_k, S_own>/<d0, y_k S_own> )
 
@@ -132,7 +132,7 @@ def flip_radii(net: Score, X: Tensor, y: Tensor, way: Tensor, reach: Tensor, sam
 def gradient_to_margin(net: Score, X: Tensor, y: Tensor) -> Tensor:
     """|grad_x q|/q at each row, q the margin (y f, or f_y - max_{c != y} f_c); inf where q <= 0. Float64; O(n h D).
 
-    At equal margin an averaged net has the larger gradient (SOURCES 3.2, CLAIMS C14): at a centre of K orthonormal ones
+    At equal margin an averaged net has the larger gradient (Li et al. 2025): at a centre of K orthonormal ones
     it is sqrt(K_own) for F and 1 for F^(1), with slope 0 at the kink of relu: exact centres lie on kinks, and rounding
     or noise that switches the other class on makes it sqrt(K) for F. 1/ratio is the first-order guess of the radius.
     """

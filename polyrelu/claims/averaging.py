@@ -4,7 +4,7 @@ r"""Class labels teach averages, cluster labels teach single clusters (C1-C3, C1
     decoupled   cos(w_i, mu_j) = 1 for i = j, else 0
     both        w = w(0) + sum_j lambda_j mu_j + sum_i sigma_i xi_i
 
-(Li et al., ICLR 2025, Fig. 2a,b and Section 4; SOURCES 3.2, 3.3.)
+(Li et al., ICLR 2025, Fig. 2a,b and Section 4.)
 """
 
 from __future__ import annotations

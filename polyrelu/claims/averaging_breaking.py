@@ -4,7 +4,7 @@ r"""Where the two nets of the feature-averaging paper break (C4, C5).
     decoupled   read out as a sum it is F^(1): sqrt(d/(1 + |J_opp|)) at a centre, of order sqrt(d/k)
                 read out as a maximum: sqrt(d/2), half-way to the nearest opposite centre
 
-(Li et al., ICLR 2025, Fig. 3 left; SOURCES 3.3.)
+(Li et al., ICLR 2025, Fig. 3 left.)
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
     two labels           log P(+)/P(-), the net's one logit
     ten labels  (odds)   log sum_{c in +} e^f_c - log sum_{c in -} e^f_c = log P(+)/P(-)
-                (sum)    sum_{c in +} f_c - sum_{c in -} f_c            (the read-out of SOURCES 3.1 and of the rerun)
+                (sum)    sum_{c in +} f_c - sum_{c in -} f_c            (the read-out of Li et al. and of the rerun)
     PGD                  z <- P(z + (2.5 r/40) g/|g|), 40 steps from a random point of the ball, pixels in [0, 1]; g is
                          the gradient of the net's own loss (cross-entropy of ten classes, or of two) or of the read-out
 

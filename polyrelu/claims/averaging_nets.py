@@ -1,4 +1,4 @@
-r"""The two nets of the feature-averaging paper, trained as published, and how far they hold (SOURCES 3).
+r"""The two nets of the feature-averaging paper, trained as published, and how far they hold (Li et al. 2025).
 
     data        x = mu_j + N(0, I), |mu_j| = sqrt(d), orthogonal; y = +1 for half of the k clusters
     averaged    (1/m) sum_r relu(<w_+r, x> + b_+r) - (1/m) sum_r relu(<w_-r, x> + b_-r), logistic loss on y

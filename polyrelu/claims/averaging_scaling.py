@@ -1,8 +1,8 @@
 r"""How robustness grows with the dimension and falls with the number of clusters (C6-C9).
 
 hand-built   sum_j y_j relu(4 <mu_j, x>/d - 2): at a centre f = 0 at sqrt(d)/2, f changes sign at sqrt(d/2), for any k
-             (Frei et al. 2023, Thm 4.1; SOURCES 5)
-averaged     sqrt(d/k), whatever the biases (Li et al., ICLR 2025; SOURCES 3.2)
+             (Frei et al. 2023, Thm 4.1)
+averaged     sqrt(d/k), whatever the biases (Li et al., ICLR 2025)
 decoupled    sqrt(d/2) read out as a maximum, of order sqrt(d/k) as a sum
 """
 

@@ -188,7 +188,7 @@ CLAIMS: tuple[Claim, ...] = (
         id="B29",
         sentence="On nets trained on the mixture the proven radius equals the attacked one to a fifth of a percent.",
         paper="ours",
-        where="SOURCES 10",
+        where="closed forms and brackets",
         standing=Standing.DERIVED,
         published="gap ≤ .2 %; median radius .317 (p = 1), .703 (p = 3), .697 (p = 4)",
         settings={

@@ -26,7 +26,7 @@ QUICK_RELU, QUICK_CENTRES = (0.05, 0.1, 0.3), (0.05, 0.1)
 
 
 def published_ascent(f: Part, F: Part, c: float, *, starts: int = 10_000, steps: int = 2000, seed: int = 0) -> float:
-    """max |E| after x <- unit(x + .01 g/(|g| + 1e-7)), g = grad E^2/1000, E = c f - F (SOURCES 1.5).
+    """max |E| after x <- unit(x + .01 g/(|g| + 1e-7)), g = grad E^2/1000, E = c f - F (Min & Vidal 2024).
 
     `robust.distance.published_dist` in few coordinates: E and g live in the span of the neurons, and what x has outside
     it is only rescaled. Batches of 1000 enter through the mean alone, so all starts move together. Both nets need the

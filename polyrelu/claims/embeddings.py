@@ -1,7 +1,7 @@
 """A head on frozen embeddings, whose labels put several kinds together (Min & Vidal, ICML 2024, Fig. 4; D7).
 
     x = ResNet-152's 2048 features of a Caltech-256 image,   y = its class mod 10,   c the mean of the training rows
-    f(x) = sum_j v_j relu(<x - c, w_j>)^p / (|w_j| |x - c|)^(p-1) + b,   2000 neurons            (SOURCES 1.8)
+    f(x) = sum_j v_j relu(<x - c, w_j>)^p / (|w_j| |x - c|)^(p-1) + b,   2000 neurons            (Min & Vidal 2024)
 
 The features cannot be had here, so the published size takes yours: a file with X (n, D) and y (n,), the classes 0..256
 in the order of their folders, named by $POLYRELU_CALTECH256 or kept as caltech256.npz where `polyrelu data list` says.

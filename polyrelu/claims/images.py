@@ -1,6 +1,6 @@
 """A CNN trained far beyond a loss of zero (Lyu & Li, ICLR 2020, Section 6 and Table of the talk; E5-E9 and E23).
 
-    margin = min_n (f_y(x_n) - max_{c != y} f_c(x_n)) / prod_i |w_i|       (layer by layer; SOURCES 4.2)
+    margin = min_n (f_y(x_n) - max_{c != y} f_c(x_n)) / prod_i |w_i|       (layer by layer)
     loss-based rate  eta = a / L(previous epoch):  a 2^(1/5) after an epoch that lowered L, else undone and a / 2^(1/10)
 
 The published nets, model-1 to model-5, are one run at five losses. At quick size the gradient flow, of which the
@@ -130,7 +130,7 @@ def _flowing(train: Dataset, levels: list[float], seed: int) -> Trajectory:
 
 
 def _as_published(train: Dataset, levels: list[float], seed: int) -> Trajectory:
-    """SOURCES 4.2: batches of 100, no momentum, loss-based rate from a = .1."""
+    """As published: batches of 100, no momentum, loss-based rate from a = .1."""
     return descend(
         SmallCNN(bias="first", seed=seed), train, method="sgd", batch=100, loss="cross_entropy", rate=0.1,
         loss_based=True, steps=LONGEST * math.ceil(len(train) / 100), until=Until(log10_loss=levels[-1]),

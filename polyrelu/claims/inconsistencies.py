@@ -2,7 +2,7 @@
 
 `checks` hold what a source prints, judged on the true value; `why` holds the numbers that show the truth and, where
 it is known, what made the printed one. Here are readings of formulas; beside this file are class averages
-(_averages), numbers that measuring code made (_estimators) and what needs trained nets (_trained).
+(_averages), images (_digits), numbers that measuring code made (_estimators) and what needs trained nets (_trained).
 """
 
 from __future__ import annotations
@@ -13,7 +13,12 @@ import torch
 from torch import Tensor
 
 from polyrelu.bias.field import across, alignment_field, alignment_speed
-from polyrelu.claims import inconsistencies_averages, inconsistencies_estimators, inconsistencies_trained
+from polyrelu.claims import (
+    inconsistencies_averages,
+    inconsistencies_digits,
+    inconsistencies_estimators,
+    inconsistencies_trained,
+)
 from polyrelu.claims.claim import Claim, Experiment, Measured, Profile, Standing, Verdict, at_least, at_most, near
 from polyrelu.data import OrthonormalMixture
 from polyrelu.errors import InputError
@@ -131,18 +136,6 @@ def _unmeasured(name: str, needs: str) -> Experiment:
 
 CLAIMS: tuple[Claim, ...] = (
     Claim(
-        "I8",
-        "What the MNIST experiments call the test set is the 10 000-image validation split.",
-        "MV24",
-        "code, against the text",
-        Standing.PRINTED,
-        "test accuracy .980 to .982",
-        "Accuracy and robust accuracy on the validation split and on the test split.",
-        _unmeasured("validation_split", "Needs MNIST with its three splits: training, validation and test."),
-        (),
-        expects=Verdict.NOT_RUN,
-    ),
-    Claim(
         "I9",
         "The network is printed without any division by |x|, the nets of the image experiments divide by |x|^(p−1).",
         "MV24",
@@ -224,18 +217,6 @@ CLAIMS: tuple[Claim, ...] = (
         Verdict.ARTEFACT,
     ),
     Claim(
-        "I19",
-        "The caption of the robust-accuracy curve says parity, its values are those of the ten-digit table.",
-        "MV24",
-        "Fig. 3d, against Table 1",
-        Standing.SECONDARY,
-        "p = 1 at l∞ .1: .04 (ten digits); parity: unknown",
-        "Both tasks, p = 1…4, l∞ radii to .2.",
-        _unmeasured("parity_or_digits", "Needs MNIST, both as parity and as ten digits."),
-        (),
-        expects=Verdict.NOT_RUN,
-    ),
-    Claim(
         "I20",
         "Theorem 1(b) asks for δ < √2 on one poster and allows δ = √2 on the other.",
         "MV24",
@@ -303,6 +284,7 @@ CLAIMS: tuple[Claim, ...] = (
         expects=Verdict.NOT_RUN,
     ),
     *inconsistencies_averages.CLAIMS,
+    *inconsistencies_digits.CLAIMS,
     *inconsistencies_estimators.CLAIMS,
     *inconsistencies_trained.CLAIMS,
 )

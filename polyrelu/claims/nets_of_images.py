@@ -1,4 +1,4 @@
-"""Nets trained on images with all classes or with two, as the feature-averaging paper compares them (SOURCES 3.3).
+"""Nets trained on images with all classes or with two, as the feature-averaging paper compares them (Li et al. 2025).
 
 halves of the classes:  parity of the digit (MNIST),  first five against last five (CIFAR-10)
 the published nets are ResNet-18; stochastic gradient descent with momentum .9 (Nesterov), rate .1 falling to 0 as a

@@ -1,4 +1,4 @@
-"""Directions first, norms later (Min & Vidal, ICML 2025, Figs 5-6, Prop. 4; SOURCES 2.5).
+"""Directions first, norms later (Min & Vidal, ICML 2025, Figs 5-6, Prop. 4).
 
     paper  D = 1000, 5+5 clusters, n = 5000, alpha = .1, p = 3, squared loss, balanced start of size 1e-7, h = 200
     quick  D = 100,  5+5 clusters, n = 1000, h = 100

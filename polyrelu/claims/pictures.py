@@ -1,4 +1,4 @@
-"""Where small neurons turn: the pictures of Fig. 1, the field behind them, and where it ends (SOURCES 1.3, 1.6).
+"""Where small neurons turn: the pictures of Fig. 1, the field behind them, and where it ends (Min & Vidal 2024).
 
     d/dt w_j/|w_j| = sign(v_j) P_{w_j} x^(p)(w_j),   x^(p)(w) = sum_{i: <x_i, w> > 0} y_i p cos^(p-1)(x_i, w) x_i
 

@@ -1,4 +1,4 @@
-"""What the start decides: its size, its direction, and whether the neurons are normalised (SOURCES 2.4, 2.5).
+"""What the start decides: its size, its direction, and whether the neurons are normalised (Min & Vidal 2025).
 
     pReLU       f(x) = sum_j v_j relu(<x, w_j>)^3 / |w_j|^2
     polynomial  f(x) = sum_j v_j relu(<x, w_j>)^3            (the same functions, other dynamics)
@@ -143,7 +143,7 @@ CLAIMS: tuple[Claim, ...] = (
         id="B10",
         sentence="A regular polynomial ReLU net Σ v σ(⟨w,x⟩)³, without normalised neurons, is fragile although it "
         "starts small (entries of standard deviation .01) and can represent the same functions.",
-        published="at D = 2000: robust accuracy .99 at 0, .88 at .05, .59 at .1, .31 at .15, .16 at .2, .10 at .3, .05 at .5",
+        published="at D = 2000: .99 at 0, .88 at .05, .59 at .1, .31 at .15, .16 at .2, .10 at .3, .05 at .5",
         checks={
             "quick": (
                 at_most("not broken at 0.4, polynomial, small", 0.3),  # at .2 seeds differ, from .2 to .8
@@ -169,7 +169,7 @@ CLAIMS: tuple[Claim, ...] = (
         id="B11",
         sentence="A large start (entries of standard deviation .5) makes a pReLU net (p = 3) less robust than a small "
         "one does.",
-        published="at D = 2000: robust accuracy 1.0 at .34, .75 at .5, .36 at .65, .03 at .7; from the small start 1.0 to .667",
+        published="at D = 2000: robust accuracy 1.0 at .34, .75 at .5, .36 at .65, .03 at .7; small start: 1.0 to .667",
         checks={
             "quick": (
                 at_most("not broken at 0.5, pReLU, large", 0.2),

@@ -1,4 +1,4 @@
-"""Two statements of Min & Vidal, ICML 2025, measured (SOURCES 2.2).
+"""Two statements of Min & Vidal, ICML 2025, measured.
 
 Theorem 1   gradient flow comes within sup_{|x|=1} |f - F^(p)| <= Õ(alpha^2), p > 2, squared loss
 Prop. 3     dist(f, F^(p)) <= nu  =>  f holds at (sqrt(2) - 8 nu^(1/p))/2 for most points

@@ -3,7 +3,7 @@
     FOLDER/001.ak47/001_0001.jpg   classes in the order of their names, so 001.ak47 is class 0 (Caltech-256's layout)
     FOLDER/0001.jpg, LABELS.csv    lines file,label under a heading file,label or none; classes in the order of labels
 
-An image becomes 224 x 224: the shorter side is resized to 256 pixels, the middle is cut out (SOURCES 1.8).
+An image becomes 224 x 224: the shorter side is resized to 256 pixels, the middle is cut out (Min & Vidal 2024).
 """
 
 from __future__ import annotations

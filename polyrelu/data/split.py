@@ -1,4 +1,4 @@
-"""A random four fifths of the rows to train on and the rest to test on, as the published code draws them (SOURCES 1.8).
+"""A random four fifths of the rows to train on and the rest to test on, as published (Min & Vidal 2024).
 
     pi = torch.randperm(n) with seed 0;   test = the last floor(n/5) rows of pi,   train = the others
 

@@ -1,4 +1,4 @@
-"""The two nets of the feature-averaging paper, whose output layer is fixed (Li et al., ICLR 2025; SOURCES 3.1)."""
+"""The two nets of the feature-averaging paper, whose output layer is fixed (Li et al., ICLR 2025)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ READOUTS: dict[str, Callable[[Tensor], Tensor]] = {
 
 @final
 class FixedOutputNet(Net):
-    """f(x) = (1/m) sum_r relu(<w_+r, x> + b_+r) - (1/m) sum_r relu(<w_-r, x> + b_-r), m = ``width`` (SOURCES 3.1).
+    """f(x) = (1/m) sum_r relu(<w_+r, x> + b_+r) - (1/m) sum_r relu(<w_-r, x> + b_-r), m = ``width`` (Li et al. 2025).
 
     Rows 0..m-1 of ``weight`` are w_+r, the others w_-r. ``scale`` is the deviation of every weight and bias (1e-5 in
     the experiments); None is the theory's start, w ~ N(0, I/dim) and b ~ N(0, 1/dim^2).
@@ -55,7 +55,7 @@ class FixedOutputNet(Net):
 
 @final
 class GroupedNet(Net):
-    """f_i(x) = (1/h) sum_r relu(<w_ir, x>), i = 1..k: one group of h = ``width`` neurons a cluster (SOURCES 3.1).
+    """f_i(x) = (1/h) sum_r relu(<w_ir, x>), i = 1..k: one group of h = ``width`` neurons a cluster (Li et al. 2025).
 
     ``weight`` is [groups, width, dim]. ``scale`` as in `FixedOutputNet`; no biases.
     """
@@ -83,7 +83,7 @@ class GroupedNet(Net):
     def binary(self, X: Tensor, labels: Tensor, rule: str = "sum") -> Tensor:
         """sum_{J+} f_i - sum_{J-} f_i (the paper's read-out), or max_{J+} f_i - max_{J-} f_i; ``labels`` +-1 a group.
 
-        The summed rule is F^(1), with radius of order sqrt(d/k); the maximum holds to sqrt(d/2) (SOURCES 3.3).
+        The summed rule is F^(1), with radius of order sqrt(d/k); the maximum holds to sqrt(d/2) (Li et al. 2025).
         """
         both = tuple(labels.shape) == (self.outputs,) and set(labels.tolist()) == {1, -1}
         require(both, "labels", labels.tolist(), f"{self.outputs} labels of +1 and -1, both present")

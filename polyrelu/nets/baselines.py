@@ -52,7 +52,7 @@ class TwoLayer(Net, ABC):
 
 @final
 class PlainPolyNet(TwoLayer):
-    """f(x) = sum_j v_j relu(<x, w_j>)^p: no weight normalisation (Min & Vidal 2025, B.2; SOURCES 2.4).
+    """f(x) = sum_j v_j relu(<x, w_j>)^p: no weight normalisation (Min & Vidal 2025, B.2).
 
     Degree p + 1 in (W, v). The published starts are scale .01 and .5.
     """
@@ -78,7 +78,7 @@ class PlainPolyNet(TwoLayer):
 
 @final
 class TanhNet(TwoLayer):
-    """f(x) = sum_j v_j tanh(<x, w_j>), bias-free (Min & Vidal 2025, Fig. 2; SOURCES 2.3)."""
+    """f(x) = sum_j v_j tanh(<x, w_j>), bias-free (Min & Vidal 2025, Fig. 2)."""
 
     def __init__(
         self,
@@ -149,7 +149,7 @@ class LogisticRegression(Net):
 
 @final
 class MLP(Net):
-    """f(x) = W_L phi(... phi(W_1 x + b_1) ...) + b_L with ``depth`` = L weight layers (SOURCES 2.3: depth 4).
+    """f(x) = W_L phi(... phi(W_1 x + b_1) ...) + b_L with ``depth`` = L weight layers (Min & Vidal 2025: depth 4).
 
     Weights N(0, scale^2 2/fan_in) (He), biases zero and only if ``bias``; homogeneous of degree L in the weights for
     "relu" and "leaky_relu" without bias.

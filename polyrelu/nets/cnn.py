@@ -1,4 +1,4 @@
-"""The small convolutional net of the margin paper (Lyu & Li, ICLR 2020; SOURCES 4.2)."""
+"""The small convolutional net of the margin paper (Lyu & Li, ICLR 2020)."""
 
 from __future__ import annotations
 

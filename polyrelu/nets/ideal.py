@@ -62,7 +62,7 @@ class Ideal(Net, ABC):
 
 @final
 class AverageClassifier(Ideal):
-    """F(x) = relu<x, mu_+> - relu<x, mu_->, mu_+- = sums of the class's centres (Min & Vidal 2024; SOURCES 1.2).
+    """F(x) = relu<x, mu_+> - relu<x, mu_->, mu_+- = sums of the class's centres (Min & Vidal 2024).
 
     What p = 1 learns. sup |F| on the unit sphere is sqrt(max(K1, K2)), reached at the larger class's average.
     F = y at a centre, and its radius there is 1/sqrt(K), along sum_k y_k mu_k whatever the centre.
@@ -84,7 +84,7 @@ class AverageClassifier(Ideal):
 
 @final
 class CentreClassifier(Ideal):
-    """F^(p)(x) = sum_k y_k relu(<x, mu_k>)^p (Min & Vidal 2024; SOURCES 1.2).
+    """F^(p)(x) = sum_k y_k relu(<x, mu_k>)^p (Min & Vidal 2024).
 
     What p > 2 learns. sup |F^(p)| on the unit sphere is 1 for p >= 2 (and max(K1, K2)^(1 - p/2) below), F^(p) = y
     at a centre. Radius there against m opposite centres: 1/sqrt(1 + m^(2/p-1)); the smallest over m is sqrt(2)/2 for
@@ -109,7 +109,7 @@ class CentreClassifier(Ideal):
 class BayesClassifier(Ideal):
     """log sum_{y=+1} exp(D <x,mu_k>/alpha^2) - log sum_{y=-1} exp(D <x,mu_k>/alpha^2): the log-odds.
 
-    Same sign as f* of Min & Vidal 2025, Prop. 2 (SOURCES 2.2), which is the difference of the two sums and overflows.
+    Same sign as f* of Min & Vidal 2025, Prop. 2, which is the difference of the two sums and overflows.
     Optimal for x = mu_k + (alpha/sqrt(D)) N(0, I), all k equally likely; for centres of unequal norm the term
     -D |mu_k|^2/(2 alpha^2) is added, as it must be. At a positive centre the value is
     log(exp(D/alpha^2) + K1 - 1) - log K2; for K1 = K2 = 1 the radius there is sqrt(2)/2, otherwise within
@@ -131,7 +131,7 @@ class BayesClassifier(Ideal):
 class NearestCentre(Ideal):
     """(d_-^2 - d_+^2)/2, d_+- the distance to the nearest centre of each class: the alpha -> 0 limit of Bayes.
 
-    It is y at a centre, where its radius is sqrt(2)/2, the largest any classifier can have there (SOURCES 2.2).
+    It is y at a centre, where its radius is sqrt(2)/2, the largest any classifier can have there (Min & Vidal 2025).
     """
 
     def forward(self, X: Tensor) -> Tensor:
@@ -142,7 +142,7 @@ class NearestCentre(Ideal):
 
 @final
 class RobustClassifier(Ideal):
-    """f(x) = sum_k y_k relu(4 <mu_k, x>/|mu_k|^2 - 2) (Frei et al. 2023, Thm 4.1, there |mu_k|^2 = d; SOURCES 5).
+    """f(x) = sum_k y_k relu(4 <mu_k, x>/|mu_k|^2 - 2) (Frei et al. 2023, Thm 4.1, there |mu_k|^2 = d).
 
     For orthogonal centres of norm sqrt(d): f = 2 y at a centre, it first reaches 0 at distance sqrt(d)/2 (towards
     the origin), and changes sign at sqrt(d/2), half-way to an opposite centre.

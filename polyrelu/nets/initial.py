@@ -1,9 +1,9 @@
 """Starting points of PolyReLUNet, drawn at unit scale in float64; ``scale`` only multiplies afterwards.
 
-gaussian   every entry of W and v N(0, 1)                                     published code, SOURCES 1.5
-balanced   entries of w_j N(0, 1), |v_j| = |w_j|, random sign or direction    SOURCES 2.1
-nudged     balanced after w_j <- w_j + nudge (mu - w_j), mu a random centre   Min & Vidal 2025 B.1, SOURCES 2.5
-kaiming    W uniform +-sqrt(6/width), v and bias uniform +-1/sqrt(width)      published MNIST code, SOURCES 1.7
+gaussian   every entry of W and v N(0, 1)                                     published code, Min & Vidal 2024
+balanced   entries of w_j N(0, 1), |v_j| = |w_j|, random sign or direction    Min & Vidal 2025
+nudged     balanced after w_j <- w_j + nudge (mu - w_j), mu a random centre   Min & Vidal 2025, B.1
+kaiming    W uniform +-sqrt(6/width), v and bias uniform +-1/sqrt(width)      published MNIST code, Min & Vidal 2024
 zeros      nothing is drawn: the caller fills the net in
 """
 

@@ -1,7 +1,7 @@
 """Polar form of a layer of neurons, w_j = r_j u_j and v_j = s_j q_j, with the norms held as logarithms.
 
 The initial scale is then only a number added to ``log_r`` and ``log_s``: 1e-7 and 1e-300 cost the same and
-nothing underflows in float32 (NUMERICS 2).
+nothing underflows in float32.
 """
 
 from __future__ import annotations

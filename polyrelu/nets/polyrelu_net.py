@@ -21,7 +21,7 @@ from polyrelu.nets.power import relu_power
 
 
 class PolyReLUNet(Net):
-    r"""f(x) = sum_j v_j relu(<x - c, w_j>)^p / |w_j|^(p-1) + b  (Min & Vidal, ICML 2024; SOURCES 1.1).
+    r"""f(x) = sum_j v_j relu(<x - c, w_j>)^p / |w_j|^(p-1) + b  (Min & Vidal, ICML 2024).
 
     With ``normalise_input`` also divided by |x - c|^(p-1), the published choice for real data. Degree 2 in (W, v)
     for every p; degree p in x - c, or 1 with ``normalise_input``. p = 1 is the two-layer ReLU net.

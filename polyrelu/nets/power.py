@@ -7,7 +7,7 @@ from torch import Tensor
 
 
 def relu_power(z: Tensor, p: float) -> Tensor:
-    """relu(z)^p for real p >= 1 (Min & Vidal, ICML 2024, eq. of the model; SOURCES 1.1).
+    """relu(z)^p for real p >= 1 (Min & Vidal, ICML 2024, eq. of the model).
 
     Derivatives of every order stay finite at z <= 0, where they are 0: the power is never taken of 0.
     """

@@ -1,4 +1,4 @@
-"""Residual nets for small images (He et al., CVPR 2016; SOURCES 3.3 has ResNet-18 on MNIST and CIFAR-10)."""
+"""Residual nets for small images (He et al., CVPR 2016; Li et al., ICLR 2025: ResNet-18)."""
 
 from __future__ import annotations
 

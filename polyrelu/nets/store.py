@@ -80,7 +80,7 @@ def load(path: str | Path) -> Net:
 
 
 def load_reference(path: str | Path, p: float, *, normalise_input: bool = True) -> PolyReLUNet:
-    """The net in a checkpoint of GitHub hanchmin/pReLU_ICML24 (SOURCES 1.7).
+    """The net in a checkpoint of GitHub hanchmin/pReLU_ICML24 (Min & Vidal 2024).
 
         relu((x - center) @ W)^p / |W_col|^(p-1) / |x - center|^(p-1) @ output.T + bias
 

@@ -82,7 +82,7 @@ def margin_figure(
     threshold: float = 1.0,
     title: str = "",
 ) -> Figure:
-    """Loss and margins over time (Lyu & Li, ICLR 2020; SOURCES 4.1), at every moment (T,).
+    """Loss and margins over time (Lyu & Li, ICLR 2020), at every moment (T,).
 
     ``log10_loss``: of the mean loss over ``samples``; ``normalised`` q_min/|theta|^L, ``smoothed`` and ``product`` norm
     margins on a log axis, where they are positive. Against ``log_time`` (natural log of flow time) or a ``clock``.

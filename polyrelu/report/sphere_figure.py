@@ -1,4 +1,4 @@
-"""Neurons on the circle or the sphere, moment by moment (Fig. 1 of Min & Vidal, ICML 2024; SOURCES 1.6)."""
+"""Neurons on the circle or the sphere, moment by moment (Fig. 1 of Min & Vidal, ICML 2024)."""
 
 from __future__ import annotations
 

@@ -11,22 +11,22 @@ HALF_GAP = math.sqrt(2) / 2  # half the distance between two orthonormal centres
 
 
 def average_critical_radius(clusters: int) -> float:
-    """1/sqrt(K): where F = relu<x,mu+> - relu<x,mu-> flips at a centre, for any K1 + K2 = K (SOURCES 1.4)."""
+    """1/sqrt(K): where F = relu<x,mu+> - relu<x,mu-> flips at a centre, for any K1 + K2 = K (derived)."""
     return 1 / math.sqrt(count("clusters", clusters, least=2))
 
 
 def flip_radius(p: float, m: int) -> float:
-    """r(p, m) = 1/sqrt(1 + m^(2/p-1)): where F^(p) flips at a centre moving to m opposite ones (SOURCES 1.4)."""
+    """r(p, m) = 1/sqrt(1 + m^(2/p-1)): where F^(p) flips at a centre moving to m opposite ones (derived)."""
     return 1 / math.sqrt(1 + count("m", m) ** (2 / real("p", p, least=1) - 1))
 
 
 def centre_critical_radius(p: float, opposite: int) -> float:
-    """min_{m <= K_opp} 1/sqrt(1 + m^(2/p-1)): where F^(p) flips at a centre; sqrt(2)/2 for p >= 2 (SOURCES 1.4)."""
+    """min_{m <= K_opp} 1/sqrt(1 + m^(2/p-1)): where F^(p) flips at a centre; sqrt(2)/2 for p >= 2 (derived)."""
     return flip_radius(p, 1 if real("p", p, least=1) >= 2 else count("opposite", opposite))
 
 
 def lipschitz_radius(margin: float, lipschitz: float) -> float:
-    """R(x) >= q/beta: margin q at x, q beta-Lipschitz on the ball of radius q/beta (Lyu & Li 2020; SOURCES 4.1).
+    """R(x) >= q/beta: margin q at x, q beta-Lipschitz on the ball of radius q/beta (Lyu & Li 2020).
 
     0 for a misclassified point.
     """
@@ -34,18 +34,18 @@ def lipschitz_radius(margin: float, lipschitz: float) -> float:
 
 
 def feature_averaging_radius(dim: int, clusters: int) -> float:
-    """sqrt(d/k): where averaged features break, centres of length sqrt(d) (Li et al. 2025; SOURCES 3); constant 1."""
+    """sqrt(d/k): where averaged features break, centres of length sqrt(d) (Li et al. 2025); constant 1."""
     return math.sqrt(count("dim", dim)) * average_critical_radius(clusters)
 
 
 def feature_decoupling_radius(dim: int, opposite: int, readout: str = "max") -> float:
-    """sqrt(d/2) for the largest logit of each class, sqrt(d/(1 + k_opp)) for the summed one (derived; SOURCES 3.3)."""
+    """sqrt(d/2) for the largest logit of each class, sqrt(d/(1 + k_opp)) for the summed one (derived)."""
     require(readout in ("max", "sum"), "readout", readout, '"max" or "sum"')
     return math.sqrt(count("dim", dim)) * (HALF_GAP if readout == "max" else flip_radius(1, opposite))
 
 
 def hand_built_radii(dim: int) -> tuple[float, float]:
-    """sqrt(d)/2 and sqrt(d/2): where sum_k y_k relu(4 <mu_k,x>/d - 2) reaches 0, and changes sign (SOURCES 5).
+    """sqrt(d)/2 and sqrt(d/2): where sum_k y_k relu(4 <mu_k,x>/d - 2) reaches 0, and changes sign (Frei et al. 2023).
 
     From a centre of length sqrt(d); Frei et al. 2023, Thm 4.1, gives the order only.
     """
@@ -57,7 +57,7 @@ def universal_perturbation_bound(dim: int, clusters: int, balance: float, C: flo
 
     ``balance`` c <= min(|Q+|, |Q-|)/k, so at most 1/2; centres of length sqrt(d). Holds with probability 1 - delta for
     a share 1 - eps of the points, for n in `universal_perturbation_samples`. C unknown; 1/2 for F itself with c = 1/2.
-    With the number of margin points for k it is the statement of Vardi et al. 2022 (SOURCES 6).
+    With the number of margin points for k it is the statement of Vardi et al. 2022.
     """
     balance = real("balance", balance, above=0)
     require(balance <= 0.5, "balance", balance, "a number in (0, 1/2]")
@@ -65,7 +65,7 @@ def universal_perturbation_bound(dim: int, clusters: int, balance: float, C: flo
 
 
 def universal_perturbation_samples(dim: int, clusters: int, delta: float, eps: float) -> tuple[float, float]:
-    """k ln^2 d <= n <= min(sqrt(delta/3) e^(d/32), sqrt(delta)/3 d^(ln(d)/4), eps/4 d^(ln(d)/2)) (Thm 4.2; SOURCES 5).
+    """k ln^2 d <= n <= min(sqrt(delta/3) e^(d/32), sqrt(delta)/3 d^(ln(d)/4), eps/4 d^(ln(d)/2)) (Thm 4.2).
 
     Needs 1/delta <= d^(ln(d)-1)/3. Empty (first > second) in small dimensions: the theorem then says nothing.
     """

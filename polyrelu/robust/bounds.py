@@ -17,14 +17,16 @@ from polyrelu.robust.attacks.pool import Labelled
 from polyrelu.robust.attacks.starts import Random, Towards, Zero
 from polyrelu.robust.certify.branch import Budget, certify
 from polyrelu.robust.certify.linear import certified_radius
+from polyrelu.robust.certify.quadratic import quadratic_radius
 from polyrelu.robust.margin import margin_of
 from polyrelu.robust.projection import nearest
 from polyrelu.robust.seek import descend, seek
-from polyrelu.robust.shallow import Rows, Shallow, reduce
+from polyrelu.robust.shallow import Rows, Shallow
 
 Tell = Callable[[int], None]  # how many points are done
 Walk = Callable[[Tensor], Broken]  # the general attack on some of the points
 
+WIDE = 200  # directions beyond which branch and bound takes minutes a point
 WALK = 20_000  # weights up to which the general attack is worth its time beside ours
 AGAIN, AGAIN_NODES = 4, 10  # rounds and nodes for points whose bounds did not meet; for small budgets half of them
 LOOKS = 5_000_000  # weights times points of a walk between two reports
@@ -42,6 +44,7 @@ class Found(NamedTuple):
 
 def shallow_bounds(
     net: PolyReLUNet,
+    shallow: Shallow,
     X: Tensor,
     y: Tensor,
     right: Tensor,
@@ -52,7 +55,7 @@ def shallow_bounds(
     tell: Tell,
 ) -> Found:
     """Attack and certificate in the reduced coordinates, some thousand points at a time."""
-    shallow, n = reduce(net, tol), len(X)
+    n = len(X)
     zero = torch.zeros(n, dtype=torch.float64)
     found = Found(zero, zero.clone(), torch.zeros_like(X), torch.zeros(n, dtype=torch.long))
     done = int(n - right.sum())
@@ -140,7 +143,7 @@ def _unseen(net: PolyReLUNet, shallow: Shallow, X: Tensor, y: Tensor, rows: Rows
 def general_bounds(
     net: nn.Module, X: Tensor, y: Tensor, right: Tensor, norm: float, pool: Labelled, seed: int, tell: Tell
 ) -> Found:
-    """The boundary walk above; below, the linear certificate for a PolyReLUNet and nothing for other modules."""
+    """The boundary walk above; below, a certificate of a PolyReLUNet and nothing for other modules."""
     n, weights = len(X), sum(weight.numel() for weight in net.parameters())
     lower, upper = torch.zeros(n, dtype=torch.float64), torch.zeros(n, dtype=torch.float64)
     found = Found(lower, upper, torch.zeros_like(X), torch.zeros(n, dtype=torch.long))
@@ -149,7 +152,11 @@ def general_bounds(
         broken = _walk(net, X[here], y[here], norm, pool, seed)
         upper[here], found.perturbation[here] = broken.radius, broken.perturbation
         if isinstance(net, PolyReLUNet):
-            lower[here] = certified_radius(net, X[here], y[here], norm)
+            quadratic = norm == 2 and (net.p == 1 or net.p >= 2)
+            proof = (
+                quadratic_radius(net, X[here], y[here]) if quadratic else certified_radius(net, X[here], y[here], norm)
+            )
+            lower[here] = proof
         done += len(here)
         tell(done)
     return found

@@ -12,12 +12,12 @@ from torch import Tensor, nn
 
 from polyrelu.errors import require
 from polyrelu.nets import AverageClassifier, CentreClassifier, PolyReLUNet
-from polyrelu.robust.attacks.pool import Labelled, check_pool
-from polyrelu.robust.bounds import Found, general_bounds, shallow_bounds
+from polyrelu.robust.attacks.pool import Labelled, Own, check_pool
+from polyrelu.robust.bounds import WIDE, Found, general_bounds, shallow_bounds
 from polyrelu.robust.certify.branch import Budget
 from polyrelu.robust.margin import check_points, margin_of
 from polyrelu.robust.norms import check_norm
-from polyrelu.robust.shallow import UNIT
+from polyrelu.robust.shallow import UNIT, reduce
 
 
 class Progress(Protocol):
@@ -74,21 +74,6 @@ class BrokenSandwich(RuntimeError):  # noqa: N818 - it says what happened
         super().__init__(f"{what} This is a bug in polyrelu, not in your net or data; please report it.")
 
 
-@final
-@dataclass(frozen=True, eq=False)
-class Own:
-    """The points themselves as the pool of the general attacks."""
-
-    X: Tensor
-    y: Tensor
-    cluster: None = None
-    centres: None = None
-
-    def rows(self) -> Tensor:
-        """All of them."""
-        return self.X
-
-
 def bracket(
     net: nn.Module,
     X: Tensor,
@@ -104,7 +89,9 @@ def bracket(
     """lower_i <= r_i <= upper_i, r_i = min |d| : margin(x_i + d) <= 0, worked at until upper/lower - 1 <= ``tol``.
 
     For a `PolyReLUNet` (or an ideal classifier that is one) and the l2 norm both sides come from the reduced net: the
-    convex-concave attack above, branch and bound below. Other norms get the boundary walk and the linear certificate;
+    convex-concave attack above, branch and bound below. Where neurons did not collapse (more than 200 directions left,
+    as after training on images) the boundary walk and the quadratic certificate do without that search, and ``tol`` and
+    ``budget`` have no effect. Other norms get the boundary walk and the linear certificate;
     other modules the boundary walk and, with nothing proven, lower = 0. Everything is computed in float64 whatever
     the dtype of ``net`` and ``X``. What is proven holds for real arithmetic with the stored weights; what is found, for
     the net as it runs in float64.
@@ -130,13 +117,14 @@ def bracket(
         margin = margin_of(exact(X), y)
     _check_margins(exact, margin)
     right, tell = margin > 0, _Teller(progress)
-    proven = isinstance(exact, PolyReLUNet) and norm == 2
+    shallow = reduce(exact, tol) if isinstance(exact, PolyReLUNet) and norm == 2 else None
+    proven = shallow is not None and shallow.groups <= WIDE
     tell(int(len(X) - right.sum()))
     if not bool(right.any()) or (isinstance(exact, PolyReLUNet) and _constant(exact)):
         forever = torch.where(right, torch.inf, 0.0).double()
         found = Found(forever, forever.clone(), torch.zeros_like(X), torch.zeros(len(X), dtype=torch.long))
-    elif isinstance(exact, PolyReLUNet) and norm == 2:
-        found = shallow_bounds(exact, X, y, right, tol, budget, pool, seed, tell)
+    elif isinstance(exact, PolyReLUNet) and shallow is not None and proven:
+        found = shallow_bounds(exact, shallow, X, y, right, tol, budget, pool, seed, tell)
     else:
         found = general_bounds(exact, X, y, right, norm, pool, seed, tell)
     tell(len(X))

@@ -1,4 +1,4 @@
-"""dist(f, F) = inf_{c>0} sup_{|x|=1} |c f(x) - F(x)|: how far a trained net is from an ideal one (NUMERICS 6).
+"""dist(f, F) = inf_{c>0} sup_{|x|=1} |c f(x) - F(x)|: how far a trained net is from an ideal one.
 
 Two estimators, both lower bounds on the supremum for the c they report: `published_dist` is the procedure of Min &
 Vidal (ICML 2024), kept as it was; `dist` searches where the maxima are, and is not stopped by small gradients.
@@ -62,7 +62,7 @@ def dist(
     mixture: OrthonormalMixture | None = None,
     seed: int = 0,
 ) -> Distance:
-    """inf_{c>0} sup_{|x|=1} |c f(x) - F(x)| (NUMERICS 6; Conjecture 1 of Min & Vidal 2024, SOURCES 1.4).
+    """inf_{c>0} sup_{|x|=1} |c f(x) - F(x)| (Conjecture 1 of Min & Vidal 2024).
 
     The supremum: ascent on the sphere, inside the span of neurons and centres, from neurons, centres, their sums and
     differences, class averages and random points; the best end points are taken further with all neurons in the
@@ -115,7 +115,7 @@ def part_of(name: str, net: Shallow) -> Part:
 
 
 def published_c(f: Shallow, F: Shallow, mixture: OrthonormalMixture, *, seed: int = 0) -> float:
-    """c = E[f F]/E[f^2] on 10 x 1000 fresh samples (SOURCES 1.5), clusters drawn at random as there."""
+    """c = E[f F]/E[f^2] on 10 x 1000 fresh samples (Min & Vidal 2024), clusters drawn at random as there."""
     both = square = 0.0
     with torch.no_grad():
         for batch in range(10):
@@ -135,7 +135,7 @@ def published_dist(
     size: int = 1000,
     steps: int = 2000,
 ) -> Distance:
-    """max |c f - F| after x <- unit(x + .01 g/(|g| + 1e-7)), g = grad mean_batch (c f - F)^2 (SOURCES 1.5).
+    """max |c f - F| after x <- unit(x + .01 g/(|g| + 1e-7)), g = grad mean_batch (c f - F)^2 (Min & Vidal 2024).
 
     The estimator of Min & Vidal 2024 as published: c = E[f F]/E[f^2], ``batches`` batches of ``size`` random unit
     vectors, ``steps`` steps, the largest difference at the end. The mean over the batch makes g small and the guard

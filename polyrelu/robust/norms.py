@@ -10,6 +10,7 @@ from torch import Tensor
 from polyrelu.errors import require
 
 NORMS = (1.0, 2.0, math.inf)
+HALTS = 8  # rounds of stopping at the walls of a box
 
 
 def check_norm(norm: float | str) -> float:
@@ -72,6 +73,36 @@ def project(rows: Tensor, radius: Tensor, norm: float) -> Tensor:
     last = (sizes > thetas).sum(dim=1, keepdim=True).clamp(min=1) - 1
     shrunk = rows.sign() * (rows.abs() - thetas.gather(1, last)).clamp(min=0)
     return torch.where(length > radius, shrunk, rows)
+
+
+def lowest(slopes: Tensor, radius: Tensor, norm: float, room: tuple[Tensor, Tensor] | None = None) -> Tensor:
+    """argmin <slope, d> over |d|_norm <= radius and, with ``room`` = (below, above), -below <= d <= above.
+
+    l-infinity: every coordinate as far as it may go. l1: the steepest coordinates first, each up to the box, until the
+    radius is used up. l2: d = -min(t |g|, room) sign(g), t raised from r/|g| until |d| = r; never beyond.
+    """
+    radius = radius[:, None]
+    if room is None:
+        return -radius * steepest(slopes, norm)
+    size = slopes.abs()
+    free = torch.where(slopes > 0, *room) * (size > 0)
+    if norm == math.inf:
+        return -slopes.sign() * torch.minimum(free, radius)
+    if norm == 1:
+        order = (size * (free > 0)).argsort(dim=1, descending=True)
+        most = free.gather(1, order)
+        share = torch.minimum(most, (radius - (most.cumsum(dim=1) - most)).clamp(min=0))
+        return -slopes.sign() * torch.zeros_like(free).scatter(1, order, share)
+    size = unit(size)
+    time = radius
+    for _ in range(HALTS):
+        stopped = time * size >= free
+        left = radius.square() - (free * stopped).square().sum(dim=1, keepdim=True)
+        going = (size * ~stopped).square().sum(dim=1, keepdim=True)
+        time = torch.where(
+            (left > 0) & (going > 0), (left / torch.where(going > 0, going, 1.0)).clamp(min=0).sqrt(), time
+        )
+    return -slopes.sign() * torch.minimum(time * size, free)
 
 
 def to_hyperplane(slopes: Tensor, values: Tensor, norm: float, room: tuple[Tensor, Tensor] | None = None) -> Tensor:

@@ -1,4 +1,4 @@
-r"""Every probability bound and critical radius of the papers as a function (SOURCES 1.4, 2.2, 3, 4.1, 5).
+r"""Every probability bound and critical radius of the papers as a function.
 
 Setting: x = mu_k + (alpha/sqrt(D)) N(0, I_D), K = K1 + K2 orthonormal centres, equally likely. Bounds on a probability
 are cut to [0, 1]: where a lower bound is 0 or an upper bound is 1 it says nothing (it is vacuous), and each docstring
@@ -54,7 +54,7 @@ __all__ = [
 
 
 def average_clean_bound(dim: int, clusters: int, alpha: float, C: float) -> float:
-    """P(y F(x) > 0) >= 1 - 2 exp(-C D/(4 alpha^2 K)) (Min & Vidal 2024, Prop. 1; SOURCES 1.4).
+    """P(y F(x) > 0) >= 1 - 2 exp(-C D/(4 alpha^2 K)) (Min & Vidal 2024, Prop. 1).
 
     True with C = 2: {y F <= 0} needs <x, mu_own> <= 0 or <x, mu_own - mu_other> <= 0, each a Gaussian tail of at most
     exp(-D/(2 alpha^2 K))/2. Vacuous where D/K <= 4 log(2) alpha^2/C.
@@ -63,7 +63,7 @@ def average_clean_bound(dim: int, clusters: int, alpha: float, C: float) -> floa
 
 
 def centre_clean_bound(dim: int, clusters: int, alpha: float, C: float) -> float:
-    """P(y F^(p)(x) > 0) >= 1 - 2(K+1) exp(-C D/(alpha^2 K)) (Min & Vidal 2024, Prop. 1; SOURCES 1.4).
+    """P(y F^(p)(x) > 0) >= 1 - 2(K+1) exp(-C D/(alpha^2 K)) (Min & Vidal 2024, Prop. 1).
 
     True with C = 1/4 for p >= 2: the radius is 1-Lipschitz and sqrt(2)/2 at a centre, so a wrong point has
     noise of at least sqrt(2)/2 in the span, and one of its K coordinates is at least sqrt(1/(2K)). Vacuous where
@@ -75,7 +75,7 @@ def centre_clean_bound(dim: int, clusters: int, alpha: float, C: float) -> float
 def average_attacked_bound(rho: float, dim: int, clusters: int, alpha: float, C: float) -> float:
     """P(y F(x - y (1+rho)/sqrt(K) d0) > 0) <= 2 exp(-C D rho^2/(alpha^2 K)), rho > 0 (Min & Vidal 2024, Thm 1a).
 
-    d0 = sum_k y_k mu_k/sqrt(K). Printed for x + r d0 with one d0 for both classes, which cannot hold (SOURCES 1.4): the
+    d0 = sum_k y_k mu_k/sqrt(K). Printed for x + r d0 with one d0 for both classes, which cannot hold: the
     sign of y belongs there. True with C = 1/2 (the tail of <x, mu_own - mu_other>). Vacuous (1) where
     rho^2 D/K <= log(2) alpha^2/C.
     """
@@ -112,14 +112,14 @@ def average_robust_accuracy(radius: float, dim: int, positive: int, negative: in
     """P(r(x) > R) for F, exactly: P(s > R sqrt(K_own), s - t > R sqrt(K)), averaged over the classes (derived).
 
     s = <x, mu_own> ~ N(1, alpha^2 K_own/D) and t = <x, mu_other> ~ N(0, alpha^2 K_opp/D) are independent; F breaks in
-    one of two half-spaces. R = 0 is clean accuracy, for which Phi(sqrt(D/K)/alpha) (SOURCES 1.4) is an upper bound.
+    one of two half-spaces. R = 0 is clean accuracy, for which Phi(sqrt(D/K)/alpha) is an upper bound.
     """
     plus, minus = math.sqrt(count("positive", positive)), math.sqrt(count("negative", negative))
     return _average(radius, plus, minus, dim, positive, negative, alpha)
 
 
 def average_attacked_accuracy(radius: float, dim: int, positive: int, negative: int, alpha: float) -> float:
-    """P(y F(x - y R d0) > 0), d0 = sum_k y_k mu_k/sqrt(K), exactly; about Phi(-(rho/alpha) sqrt(D/K)) (SOURCES 1.4).
+    """P(y F(x - y R d0) > 0), d0 = sum_k y_k mu_k/sqrt(K), exactly; about Phi(-(rho/alpha) sqrt(D/K)).
 
     R = (1 + rho)/sqrt(K). The attack takes R K_own/sqrt(K) from s and R sqrt(K) from s - t; the Gaussian formula
     forgets the event s <= 0 < s - t, which only lowers the accuracy.
@@ -138,7 +138,7 @@ def _average(radius: float, plus: float, minus: float, dim: int, K1: int, K2: in
 
 
 def impossibility_bound(positive: int, negative: int) -> float:
-    """P(f breaks within sqrt(2)/2) >= min(K1, K2)/K for every classifier f (Min & Vidal 2025, Prop. 1; SOURCES 2.2).
+    """P(f breaks within sqrt(2)/2) >= min(K1, K2)/K for every classifier f (Min & Vidal 2025, Prop. 1).
 
     Never vacuous; the robust accuracy of anything at sqrt(2)/2 is at most 1 minus this, whatever alpha.
     """
@@ -158,7 +158,7 @@ def bayes_robust_bound(nu: float, dim: int, clusters: int, alpha: float) -> floa
 
 
 def closeness_radius(nu: float, p: float) -> float:
-    """(sqrt(2) - 8 nu^(1/p))/2: what dist(f, F^(p)) <= nu still guarantees (Min & Vidal 2025, Prop. 3; SOURCES 2.2).
+    """(sqrt(2) - 8 nu^(1/p))/2: what dist(f, F^(p)) <= nu still guarantees (Min & Vidal 2025, Prop. 3).
 
     p > 2 and 0 < nu <= (sqrt(2)/8)^p, .00552 at p = 3, where the radius is 0.
     """
@@ -172,7 +172,7 @@ def closeness_bound(nu: float, p: float, dim: int, clusters: int, alpha: float) 
     """P(f holds at closeness_radius(nu, p)) >= 1 - 2K exp(-D nu^(2/p)/(2 K^2 alpha^2)) - 4 exp(-3/(8 alpha^2)).
 
     Min & Vidal 2025, Prop. 3, range of nu as in `closeness_radius`. Printed for 1-homogeneous f, though the nets and
-    F^(p) are p-homogeneous in x (SOURCES 2.2): the bound is stated here as printed. Vacuous for alpha >= .52 whatever
+    F^(p) are p-homogeneous in x: the bound is stated here as printed. Vacuous for alpha >= .52 whatever
     D, and where nu^(2/p) D <= 2 K^2 alpha^2 log(2K).
     """
     closeness_radius(nu, p)

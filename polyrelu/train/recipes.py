@@ -2,8 +2,8 @@
 
     f(x) = sum_j v_j relu(<x - c, w_j>)^p / (|w_j| |x - c|)^(p-1) + b,   c the mean of the training inputs
 
-trained by Adam on shuffled batches of the mean cross-entropy (Min & Vidal, ICML 2024, the MNIST and Caltech-256 heads;
-SOURCES 1.7): 500 neurons, rate 1e-3, batches of 1000, 51 epochs.
+trained by Adam on shuffled batches of the mean cross-entropy (Min & Vidal, ICML 2024, the MNIST and Caltech-256
+heads): 500 neurons, rate 1e-3, batches of 1000, 51 epochs.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ def test_means_are_those_of_all_pairs(centre):
 
 
 def test_the_digits_of_claim_d6():
-    """.424 and -.047 (SOURCES 12, where a pair may be i = i; without those .421)."""
+    """.424 and -.047 (where a pair may be i = i; without those .421)."""
     digits = read("digits")
     found = correlation(digits)
     counts = found.counts.double()

@@ -123,7 +123,7 @@ def test_effective_neurons():
 
 
 def test_larger_p_has_larger_rank_on_the_digits():
-    """Claim D4 at its quick setting, one seed: 3.2 and 8.2 within 15 % (SOURCES 12)."""
+    """Claim D4 at its quick setting, one seed: 3.2 and 8.2 within 15 % ."""
     digits = read("digits")
     train = digits.subset(slice(1300))
     found = {}

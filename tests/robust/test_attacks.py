@@ -59,6 +59,7 @@ class Row:
 TABLE = [
     Row("pgd"),
     Row("apgd-targeted"),
+    Row("frank-wolfe"),
     # For one logit every loss is y f (a test below), so these need not repeat all of the row above.
     Row("apgd-ce", powers=(1, 3), average=False),
     Row("apgd-margin", powers=(1, 3), average=False),

@@ -459,3 +459,14 @@ def test_the_published_attack_is_fooled_and_the_bracket_is_not():
     found = bracket(net, X, y, budget=Budget(nodes=0))
     exact = centre_radius(X, y, MIX.centres, MIX.labels, 3)
     assert (exact < 0.75).all() and (found.upper <= exact * (1 + 1e-6)).all()
+
+
+def test_neurons_that_did_not_collapse_are_bracketed_without_a_search():
+    """300 directions, ten classes: both bounds hold, and are near each other, without branch and bound."""
+    net = PolyReLUNet(40, 300, 3.0, 10, init="kaiming", seed=3, bias=True, normalise_input=True, dtype=torch.float64)
+    X = torch.randn(6, 40, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    y = net(X).argmax(dim=1)
+    found = bracket(net, X, y)
+    honest(net, X, y, found)
+    assert set(found.status) == {BracketStatus.UNPROVEN} and not found.nodes.any()
+    assert (found.lower > 0.5 * found.upper).all()

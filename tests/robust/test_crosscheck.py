@@ -196,7 +196,7 @@ def ideal(p, dim=50, positive=6, negative=4):
     "name, p, least", [("pgd", 3, 0.74), ("pgd", 4, 0.82), ("apgd-ce", 3, 0.76), ("apgd-ce", 4, 0.84)]
 )
 def test_fixed_radius_peers_are_fooled_by_the_ideal_net(name, p, least):
-    # SOURCES 11, Toy B. relu^p is flat where another centre is not felt, so cross-entropy from a random start goes back
+    # relu^p is flat where another centre is not felt, so cross-entropy from a random start goes back
     # along the own centre. The truth is .7071 for every one of these points; half of them are called safe far beyond.
     net, X, y, exact = ideal(p)
     radius = attack(name, net, X, y).radius

@@ -140,7 +140,7 @@ def test_weak_neurons_are_left_out_of_the_search_only(trained):
 
 
 def test_the_guard_of_the_published_one_stops_it_and_not_ours():
-    # One coefficient 3 % too large, D = 1000: truly .03 (SOURCES 1.5 measured 2.8e-5 for the published rule)
+    # One coefficient 3 % too large, D = 1000: truly .03 (another program measured 2.8e-5 for the published rule)
     mix = OrthonormalMixture(1000, 6, 4, alpha=0.1, dtype=torch.float64)
     F, factors = ideal(3, mix), torch.ones(10)
     factors[2] = 1.03

@@ -27,7 +27,7 @@ def test_critical_radii():
 
 
 def test_feature_and_hand_built_radii():
-    # SOURCES 3.3: d = 3072, k = 10, five opposite centres
+    # d = 3072, k = 10, five opposite centres
     assert theory.feature_averaging_radius(3072, 10) == pytest.approx(17.5, abs=0.05)
     assert theory.feature_decoupling_radius(3072, 5) == pytest.approx(39.2, abs=0.05)
     assert theory.feature_decoupling_radius(3072, 5, "sum") == pytest.approx(22.6, abs=0.05)

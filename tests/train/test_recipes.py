@@ -161,9 +161,3 @@ def test_bad_input_is_named():
         published_head(points(3), 3, batch=0)
     with pytest.raises(InputError, match=r"p=0\.5: expected"):
         published_head(points(3), 0.5)
-
-
-def test_more_classes_than_rows_are_refused():
-    data = Dataset(torch.randn(3, 4), torch.tensor([0, 1, 7]))
-    with pytest.raises(InputError, match="8 classes in 3 rows: expected at least one row for each class"):
-        published_head(data, 3)

@@ -6,10 +6,12 @@ from polyrelu.robust.attacks.carlini_wagner import CarliniWagner
 from polyrelu.robust.attacks.centre import CentreToCentre
 from polyrelu.robust.attacks.contract import Attack, MinimalAttack, RadiusAttack
 from polyrelu.robust.attacks.convex_concave import ConvexConcave
+from polyrelu.robust.attacks.frank_wolfe import FrankWolfe
 from polyrelu.robust.attacks.losses import CROSS_ENTROPY, EXPONENTIAL, MARGIN, TARGETED, Loss
 from polyrelu.robust.attacks.pgd import PGD
 from polyrelu.robust.attacks.published import PublishedPGD
-from polyrelu.robust.attacks.starts import Random, Start, Towards, Zero
+from polyrelu.robust.attacks.starts import Nearest, Random, Rivals, Start, Towards, Zero
+from polyrelu.robust.attacks.strongest import strongest
 from polyrelu.robust.attacks.universal import UniversalDirection
 from polyrelu.robust.attacks.wrap import AtRadius, Minimal
 
@@ -18,6 +20,7 @@ ATTACKS: dict[str, Attack] = {
     "apgd-ce": APGD(loss=CROSS_ENTROPY),
     "apgd-margin": APGD(loss=MARGIN),
     "apgd-targeted": APGD(loss=TARGETED),
+    "frank-wolfe": FrankWolfe(),
     "boundary": BoundaryWalk(),
     "carlini-wagner": CarliniWagner(starts=(Zero(), Towards())),
     "universal": UniversalDirection(),
@@ -40,14 +43,18 @@ __all__ = [
     "CarliniWagner",
     "CentreToCentre",
     "ConvexConcave",
+    "FrankWolfe",
     "Loss",
     "Minimal",
     "MinimalAttack",
+    "Nearest",
     "PublishedPGD",
     "RadiusAttack",
     "Random",
+    "Rivals",
     "Start",
     "Towards",
     "UniversalDirection",
     "Zero",
+    "strongest",
 ]

@@ -29,6 +29,21 @@ class Labelled(Protocol):
 
 @final
 @dataclass(frozen=True, eq=False)
+class Own:
+    """Rows and labels in memory, such as the points attacked themselves, as a pool."""
+
+    X: Tensor
+    y: Tensor
+    cluster: None = None
+    centres: None = None
+
+    def rows(self) -> Tensor:
+        """All of them."""
+        return self.X
+
+
+@final
+@dataclass(frozen=True, eq=False)
 class Pool:
     """Rows X (N, D) with labels y (N,), and the centres (K, D) of their clusters with labels (K,) where known."""
 
@@ -46,6 +61,11 @@ class Pool:
     def samples(self) -> dict[tuple[float, int, int], tuple[Tensor, Tensor]]:
         """Answers of `against`, found once."""
         return {}
+
+    def nearest(self, X: Tensor, label: float) -> Tensor:
+        """For each row of X (n, D) the row of class ``label`` nearest to it in l2, among the first `MOST`."""
+        rows = self.X[(self.y == label).nonzero()[:MOST, 0]]
+        return rows[(rows.square().sum(dim=1) - 2 * X @ rows.T).argmin(dim=1)]
 
     def against(self, label: float, count: int, seed: int) -> tuple[Tensor, Tensor]:
         """``count`` rows of other classes and the mean of each other class, (k, D), with their labels (k,).

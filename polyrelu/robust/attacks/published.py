@@ -21,7 +21,7 @@ from polyrelu.robust.attacks.task import Task
 class PublishedPGD(RadiusAttack):
     """z <- P(z + 0.1 g/(|g| + 1e-7)),  g = grad (1/n) sum_i exp(-y_i f(z_i)), from z = x (Min & Vidal 2024, Fig. 2).
 
-    The printed settings of SOURCES 1.5. Do not use it to judge a net; it is here to repeat what was published:
+    The settings of the published code. Do not use it to judge a net; it is here to repeat what was published:
 
     - the start at x sees no slope towards the other class for p > 2 and stays at a poor local optimum;
     - the loss is a mean over ``mean_over`` points, so each gradient is that much smaller, and the guard ``guard``

@@ -2,14 +2,14 @@
 
 relu(z)^p is flat for z <= 0, so for p > 1 a search from x itself hardly sees the neurons of the other class and walks
 along its own centre only: a true local optimum, sqrt(2) times too far on F^(p). Points of the other class lead to the
-optimum for p > 2, their mean for p = 1 (SOURCES 11): `Towards` gives both.
+optimum for p > 2, their mean for p = 1: `Towards` gives both.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import final
 
 import numpy as np
@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from polyrelu.robust.attacks._settings import whole
+from polyrelu.robust.attacks.losses import TARGETED
 from polyrelu.robust.attacks.task import Task
 
 Anchor = tuple[Tensor, Tensor | None]  # points (n, D), and the classes (n,) they lead to, if to any in particular
@@ -81,3 +82,45 @@ class Towards(Start):
                 own = task.y == label
                 Z[own], target[own] = rows[number % len(rows)], classes[number % len(rows)]
             yield Z, target
+
+
+@final
+@dataclass(frozen=True)
+class Rivals(Start):
+    """x itself, towards each of the ``count`` classes whose margin, linearised at x, falls lowest inside the ball."""
+
+    count: int = 3
+
+    def __post_init__(self) -> None:
+        """Check the settings."""
+        whole(count=self.count)
+
+    def anchors(self, task: Task) -> Iterator[Anchor]:
+        """X, once for each class."""
+        targets = [(task.y + turn) % task.classes for turn in range(1, task.classes)]
+        falls = []
+        for target in targets:
+            value, g = replace(task, target=target).slope(task.X, TARGETED)
+            falls.append(value + ((task.lowest(g) - task.X) * g).sum(dim=1))
+        order = torch.stack(falls).argsort(dim=0)[: self.count]
+        for target in torch.stack(targets).gather(0, order):
+            yield task.X, target
+
+
+@final
+@dataclass(frozen=True)
+class Nearest(Start):
+    """The row of every other class in the pool that is nearest to x in l2, drawn into the ball."""
+
+    def anchors(self, task: Task) -> Iterator[Anchor]:
+        """One for each other class in the pool; x itself where there is none."""
+        labels = sorted(task.pool.means)
+        found = {label: task.pool.nearest(task.X, label) for label in labels}
+        for turn in range(max(1, len(labels) - 1)):
+            Z, target = task.X.clone(), (task.y + 1) % task.classes
+            for own in set(task.y.tolist()):
+                others = [label for label in labels if label != own]
+                if others:
+                    here, other = task.y == own, others[turn % len(others)]
+                    Z[here], target[here] = found[other][here], other
+            yield task.project(Z), target

@@ -11,7 +11,7 @@ from torch import Tensor
 from polyrelu.robust.attacks.losses import Loss
 from polyrelu.robust.attacks.pool import Pool
 from polyrelu.robust.margin import Score, margin_of
-from polyrelu.robust.norms import lengths, project, steepest
+from polyrelu.robust.norms import lengths, lowest, project, steepest
 
 BLOCK = 16  # rows; matrix products give a row the same bits in any number of whole blocks, but not in odd sizes
 
@@ -95,11 +95,16 @@ class Task:
         far = torch.stack([lengths(self.X - middle, self.norm) for middle in middles]).amax(dim=0)
         return 2 * torch.where(far > 0, far, 1.0)
 
+    def within(self) -> Tensor:
+        """The radius (n,) in the dtype of X, smaller by as much as x + d may be rounded to a larger length."""
+        radius, eps = self.reach() if self.radius is None else self.radius, torch.finfo(self.X.dtype).eps
+        grain = eps * self.X.abs().amax(dim=1).double() * float(self.X.shape[1] ** (1 / self.norm))
+        return (radius * (1 - 4 * eps) - grain).clamp(min=0).to(self.X)
+
     def project(self, Z: Tensor) -> Tensor:
         """Z back into the ball and the box. Clamping brings each entry nearer to x, so the ball is not left again."""
         if self.radius is not None:
-            inside = self.radius * (1 - 4 * torch.finfo(Z.dtype).eps)  # room for the rounding of x + d
-            Z = self.X + project(Z - self.X, inside.to(Z), self.norm)
+            Z = self.X + project(Z - self.X, self.within(), self.norm)
         return Z if self.bounds is None else Z.clamp(*self.bounds)
 
     def inside(self, Z: Tensor) -> tuple[Tensor, Tensor]:
@@ -129,6 +134,13 @@ class Task:
         self.remember(Z, margin)
         return margin
 
+    @torch.no_grad()
+    def value(self, Z: Tensor, loss: Loss) -> Tensor:
+        """The loss at each row of Z, remembered."""
+        logits = self.score(Z)
+        self.remember(Z, margin_of(logits, self.y))
+        return loss.value(logits, self.y, self.target)
+
     def slope(self, Z: Tensor, loss: Loss, remember: bool = True) -> tuple[Tensor, Tensor]:
         """The loss at each row of Z and its gradient; a gradient that is not finite says nothing and becomes 0."""
         with torch.enable_grad():
@@ -142,6 +154,11 @@ class Task:
             self.remember(Z, margin_of(logits.detach(), self.y))
         g = torch.zeros_like(Z) if gradient is None else gradient
         return value.detach(), torch.where(g.isfinite().all(dim=1, keepdim=True), g, 0.0)
+
+    def lowest(self, g: Tensor) -> Tensor:
+        """argmin <g, z> over the ball and the box around x."""
+        room = None if self.bounds is None else (self.X - self.bounds[0], self.bounds[1] - self.X)
+        return self.X + lowest(g, self.within(), self.norm, room)
 
     def downhill(self, Z: Tensor, g: Tensor) -> Tensor:
         """The step of unit norm that lowers the loss most, among the coordinates the box lets move."""

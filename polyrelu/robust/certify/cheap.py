@@ -4,7 +4,7 @@ r"""A radius for every point of any PolyReLUNet in microseconds: the margin's ro
     r >= ( pi_P(z) - pi_N(z) ) / L,    L = sup_{|d| <= 1}  G(d),   G(d) = |relu(-A_P d)|_p + |relu(A_N d)|_p
 
 pi_P and pi_N are p-norms of vectors of relus, relu(t + e) >= relu(t) - relu(-e) and relu(t + e) <= relu(t) + relu(e):
-so pi_P falls and pi_N rises at most by their part of G(d), by the triangle inequality (derived; SOURCES 10 for P, N).
+so pi_P falls and pi_N rises at most by their part of G(d), by the triangle inequality (derived).
 A bias is one more, constant, entry of the own or of the opposite vector and leaves L alone. With input normalisation it
 counts |z|^(p-1) times, which is taken at its worst in the ball being proven: the largest radius is found by bisection.
 

@@ -18,7 +18,7 @@ CHUNK = 8192  # points at a time
 
 
 def average_radius(X: Tensor, y: Tensor, centres: Tensor, labels: Tensor) -> Tensor:
-    """max(0, min(s/|mu_+|, (s - t)/|mu_+ - mu_-|)), s = <x, mu_+>, t = <x, mu_->, for y = +1 (SOURCES 10).
+    """max(0, min(s/|mu_+|, (s - t)/|mu_+ - mu_-|)), s = <x, mu_+>, t = <x, mu_->, for y = +1.
 
     The exact l2 radius of F(x) = relu(s) - relu(t), mu_+- = sums of the class's centres; for y = -1 the roles are
     swapped. F <= 0 exactly where s <= 0 or s <= t, a union of two half-spaces, whatever the sign of the coordinates and
@@ -47,7 +47,7 @@ def average_radius(X: Tensor, y: Tensor, centres: Tensor, labels: Tensor) -> Ten
 
 
 def centre_radius(X: Tensor, y: Tensor, centres: Tensor, labels: Tensor, p: float) -> Tensor:
-    """min |d| : y F^(p)(x + d) <= 0 for F^(p)(x) = sum_k y_k relu(<x, mu_k>)^p, real p >= 1 (SOURCES 10).
+    """min |d| : y F^(p)(x + d) <= 0 for F^(p)(x) = sum_k y_k relu(<x, mu_k>)^p, real p >= 1.
 
     Exact for orthonormal centres (of any common length: F^(p) only scales with it). With own coordinates a and
     opposite ones b, only a_i > 0 shrink and b_j grow. Two opposite coordinates keep the order of their b, since

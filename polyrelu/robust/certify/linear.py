@@ -9,7 +9,7 @@ slope k_j = (h_j^p - l_j^p)/(2 rho |u_j|_dual). The sum is affine in d, with gra
 
     min over the ball = value at d = 0 - rho |g|_dual  > 0    proves rho.
 
-(Chords and tangents as in CROWN, Zhang et al., NeurIPS 2018, for relu^p; SOURCES 10 for P, N.) Any tangents are sound.
+(Chords and tangents as in CROWN, Zhang et al., NeurIPS 2018, for relu^p.) Any tangents are sound.
 
 Where opposite neurons start inactive chords are poor. There, in roots, pi_P >= <omega, t> + constant (a tangent of a
 p-norm) and pi_N rises at most by G_N(d) = |relu(A_N d)|_p, so that with xi = sum_j omega_j u_j

@@ -1,0 +1,116 @@
+"""Auto-PGD for l1, as AutoAttack runs it: sparse steps, a projection onto ball and box, a ball that shrinks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain
+from typing import final
+
+import torch
+from torch import Tensor
+
+from polyrelu.robust.attacks._settings import whole
+from polyrelu.robust.attacks.contract import RadiusAttack
+from polyrelu.robust.attacks.losses import CROSS_ENTROPY, Loss
+from polyrelu.robust.attacks.starts import Anchor, Random, Start
+from polyrelu.robust.attacks.task import Task
+
+RADII = ((3, 0.3), (2, 0.3), (1, 0.4))  # times the radius, share of the steps
+CUT, LEAST = 1.5, 10  # what k and eta are divided by; eta >= radius / LEAST
+
+
+@final
+@dataclass(frozen=True)
+class SparseAPGD(RadiusAttack):
+    """z <- P(z - eta sign(g_k) / k),  g_k the k largest entries of the gradient (Croce & Hein, ICML 2021).
+
+    k = |best - x|_0 / 1.5, renewed after every 4 % of the steps; where the best point got sparser by more than 5 %,
+    eta is r again and z goes back to it, elsewhere eta is divided by 1.5, down to r/10. 30 % of the steps are taken
+    with radius 3 r, 30 % with 2 r, the rest with r. P projects onto the ball and the box together. All per point.
+    """
+
+    steps: int = 100
+    loss: Loss = CROSS_ENTROPY
+    starts: tuple[Start, ...] = (Random(5),)
+
+    def __post_init__(self) -> None:
+        """Check the settings."""
+        whole(steps=self.steps, starts=len(self.starts))
+
+    @property
+    def norms(self) -> tuple[float, ...]:
+        """What it is made for."""
+        return (1.0,)
+
+    @property
+    def targeted(self) -> bool:
+        """As the loss is."""
+        return self.loss.targeted
+
+    def anchors(self, task: Task) -> Iterator[Anchor]:
+        """Those of the starts."""
+        return chain.from_iterable(start.anchors(task) for start in self.starts)
+
+    def search(self, task: Task, Z: Tensor) -> None:
+        """One ball after the other."""
+        for times, share in RADII:
+            radius = times * task.within()
+            Z = self._descend(task, _onto(task, Z, radius), radius, math.ceil(share * self.steps))
+
+    def _descend(self, task: Task, Z: Tensor, radius: Tensor, steps: int) -> Tensor:
+        """The best point found in a ball of this radius."""
+        eta, entries = radius.clone(), _entries(task, Z)
+        value, g = task.slope(Z, self.loss)
+        best, lowest, downhill = Z, value, g
+        every = max(int(0.04 * steps), 1)
+        for step in range(1, steps + 1):
+            size = g.abs()
+            least = size.sort(dim=1, descending=True).values.gather(1, _place(entries / CUT, Z))
+            sparse = torch.where(size >= least, g.sign(), 0.0)
+            Z = _onto(task, Z - eta[:, None] * sparse / sparse.abs().sum(dim=1, keepdim=True).clamp(min=1), radius)
+            value, g = task.slope(Z, self.loss)
+            better = value < lowest
+            lowest = torch.where(better, value, lowest)
+            best, downhill = torch.where(better[:, None], Z, best), torch.where(better[:, None], g, downhill)
+            if step % every == 0:
+                now = _entries(task, best)
+                sparser = now < 0.95 * entries
+                entries = now
+                eta = torch.where(sparser, radius, (eta / CUT).clamp(min=radius / LEAST))
+                Z, g = torch.where(sparser[:, None], best, Z), torch.where(sparser[:, None], downhill, g)
+        return best
+
+
+def _entries(task: Task, Z: Tensor) -> Tensor:
+    """|z - x|_0 of each row."""
+    return (task.X != Z).sum(dim=1).to(Z)
+
+
+def _place(count: Tensor, Z: Tensor) -> Tensor:
+    """The rank (n, 1) of the last of ``count`` entries."""
+    return count.long().clamp(1, Z.shape[1])[:, None] - 1
+
+
+def _onto(task: Task, Z: Tensor, radius: Tensor) -> Tensor:
+    """argmin |z' - z| over |z' - x|_1 <= radius and the box: z' - x = sign(u) min(relu(|u| - t), room), u = z - x.
+
+    t >= 0 solves sum_i min(relu(|u_i| - t), room_i) = radius, a line with knots at |u_i| and |u_i| - room_i.
+    """
+    u = Z - task.X
+    size, radius = u.abs(), radius[:, None]
+    if task.bounds is None:
+        room = torch.full_like(u, torch.inf)
+        knots, turns = size.sort(dim=1, descending=True).values, torch.ones_like(u)
+    else:
+        room = torch.where(u > 0, task.bounds[1] - task.X, task.X - task.bounds[0])
+        knots, order = torch.cat([size, size - room], dim=1).sort(dim=1, descending=True)
+        turns = torch.where(order < u.shape[1], 1.0, -1.0).to(u)
+    slope = turns.cumsum(dim=1)
+    rise = (slope[:, :-1] * (knots[:, :-1] - knots[:, 1:])).cumsum(dim=1)
+    rise = torch.cat([torch.zeros_like(radius), rise], dim=1)  # the sum at each knot
+    last = (rise < radius).sum(dim=1, keepdim=True) - 1
+    t = knots.gather(1, last) - (radius - rise.gather(1, last)) / slope.gather(1, last).clamp(min=1)
+    inside = torch.minimum(size, room).sum(dim=1, keepdim=True) <= radius
+    return task.X + u.sign() * torch.minimum((size - torch.where(inside, 0.0, t)).clamp(min=0), room)

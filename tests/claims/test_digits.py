@@ -1,0 +1,215 @@
+"""Digits: the published numbers are reproduced and wrong ones are not; exact robust accuracies; a run of few epochs."""
+
+import dataclasses
+import math
+
+import pytest
+import torch
+
+from polyrelu.claims import digits, digits_inputs, digits_parity, inconsistencies_digits, nets_of_digits
+from polyrelu.claims.claim import PROFILES, Measured, Verdict, at
+from polyrelu.claims.judge import GOOD, Outcome, judge
+from polyrelu.claims.nets_of_digits import NAMES, Head, accuracy, images, sides
+from polyrelu.data import Dataset
+from polyrelu.nets import PolyReLUNet
+from polyrelu.nets.polar import polar_of
+from polyrelu.report.paper_figures.digits import FIGURES
+
+ROOMS = (digits, digits_parity, digits_inputs, inconsistencies_digits)
+CLAIMS = {claim.id: claim for room in ROOMS for claim in room.CLAIMS}
+POWERS = (1, 2, 3, 4)
+
+
+def by_power(name, values):
+    return {f"{name}, p = {p}": value for p, value in zip(POWERS, values, strict=True)}
+
+
+def ten(profile):
+    """The published table, the poster's ranks and accuracies; what is not published lies between."""
+    values = {}
+    for norm, radii in digits.RADII[profile].items():
+        for r in radii:
+            row = digits.TABLE.get((norm, r), (0.5, 0.6, 0.7, 0.8))
+            if profile == "quick" and norm == math.inf:
+                row = digits.SMALL[r]
+            row = [row[0] + (row[3] - row[0]) * k / 3 if share is None else share for k, share in enumerate(row)]
+            if norm == math.inf:
+                values |= by_power(f"APGD-CE on all images at l∞ {r:g}", row)
+            for side in ("APGD-CE", "strongest attack", "certified"):
+                values |= by_power(f"{side} at {NAMES[norm]} {r:g}", row)
+    end = digits.END if profile == "paper" else (3.2, 5.4, 8.2, 9.8)
+    start = digits.START if profile == "paper" else (2.9, 4.8, 6.3, 7.1)
+    first = (3.0, 4.5, 4.2, 4.0)
+    values |= by_power("accuracy", (0.981, 0.982, 0.981, 0.98))
+    values |= by_power("stable rank at the end", end) | by_power("stable rank at the start", start)
+    values |= by_power("stable rank after an epoch", first)
+    for name, ranks in (("start", start), ("end", end)):
+        values |= by_power(f"stable rank, {name} over first epoch", [a / b for a, b in zip(ranks, first, strict=True)])
+    return values | by_power("median l2 radius of 6 images, found", (0.35, 0.38, 0.4, 0.42))
+
+
+PARITY = {
+    **by_power("strongest attack at l∞ 0.05", (0.5, 0.7, 0.8, 0.9)),
+    **by_power("strongest attack at l∞ 0.1", (0.1, 0.3, 0.4, 0.5)),
+    **by_power("stable rank at the end", (2.0, 3.0, 4.0, 5.0)),
+    **by_power("accuracy", (0.98, 0.985, 0.985, 0.985)),
+}
+WRONG = {
+    "D1": {"APGD-CE on all images at l∞ 0.05, p = 3": 0.85, "strongest attack at l∞ 0.05, p = 3": 0.7},
+    "D2": {f"{side} at {name}, p = 4": 0.3 for name in ("l2 0.4", "l2 1", "l1 1.2", "l1 5")
+           for side in ("APGD-CE", "strongest attack")},
+    "D3": {"accuracy, p = 4": 0.95},
+    "D4": {"stable rank at the end, p = 4": 5.0},
+    "D5": {"accuracy, p = 3": 0.97},
+    "D6": {"mean cosine between digits": 0.3},
+    "D8": {"strongest attack at l∞ 0.1, p = 4": 0.01},
+    "D9": {"stable rank at the start, p = 4": 2.0, "stable rank, start over first epoch, p = 4": 0.5},
+    "D10": {"accuracy, p = 2": 0.96},
+    "D11": {"accuracy on images × 0.1, without division": 0.97},
+    "I8": {"accuracy, validation minus test, p = 4": 0.02},
+    "I19": {"APGD-CE at l∞ 0.05, p = 1, ten digits": 0.2, "parity minus ten digits at l∞ 0.05": 0.1},
+}  # fmt: skip
+
+
+def as_expected(claim, profile):
+    """Numbers as the sources, or what is known to explain them, have it."""
+    if claim.experiment is digits.TEN:
+        return ten(profile)
+    if claim.experiment is digits_parity.PARITY:
+        return PARITY
+    wanted = at(claim.why, profile) or at(claim.checks, profile)
+    return {one.name: (one.low if math.isfinite(one.low) else one.high) for one in wanted}
+
+
+def judged(claim, profile, values):
+    free = dataclasses.replace(claim.experiment, needs=lambda profile: "")
+    if not claim.id.startswith("D"):
+        free = dataclasses.replace(free, combine=lambda values: {})
+    return judge(dataclasses.replace(claim, experiment=free), profile, [Outcome(0, {}, Measured(values))])
+
+
+@pytest.mark.parametrize("id", CLAIMS)
+@pytest.mark.parametrize("profile", PROFILES)
+def test_numbers_as_published_are_as_expected_and_others_are_not(id, profile):
+    claim = CLAIMS[id]
+    assert claim.sentence.endswith(".") and at(claim.settings, profile).endswith(".")
+    values = as_expected(claim, profile)
+    found = judged(claim, profile, values)
+    assert found.verdict in GOOD, [(one.name, one.values) for one in found.numbers if one.holds is False]
+    assert found.as_expected or at(claim.expects, profile) is Verdict.NOT_RUN
+    wrong = {name: value for name, value in WRONG[id].items() if name in values}
+    assert wrong and judged(claim, profile, {**values, **wrong}).verdict is Verdict.DIFFERS
+
+
+def test_the_published_table_is_the_table():
+    known = {check.name: check.published for check in at(CLAIMS["D1"].checks, "paper")}
+    assert [known[f"APGD-CE on all images at l∞ 0.1, p = {p}"] for p in POWERS] == [0.040, 0.346, 0.521, 0.637]
+    known = {check.name: check.published for check in at(CLAIMS["D2"].checks, "paper")}
+    assert known["APGD-CE at l1 10, p = 1"] == 0.098 and known["APGD-CE at l2 2, p = 4"] == 0.239
+    assert len(known) == 8
+    assert all(len(digits.POSTER[p]) == len(digits.CURVE["paper"]) == 14 for p in POWERS)
+    assert digits.CURVE["paper"][6] == 0.1 and digits.POSTER[4][6] == pytest.approx(
+        digits.TABLE[math.inf, 0.1][3], abs=2e-3
+    )
+
+
+def test_without_mnist_the_published_size_is_not_run(monkeypatch, tmp_path):
+    monkeypatch.setenv("POLYRELU_DATA", str(tmp_path))
+    for claim in CLAIMS.values():
+        found = judge(claim, "paper", [])
+        assert found.verdict is Verdict.NOT_RUN and "polyrelu data fetch mnist" in found.reason
+    assert "without validation" in judge(CLAIMS["I8"], "quick", []).reason
+
+
+def test_training_and_held_out_images_are_apart():
+    train, held = images("quick", 0)
+    assert (len(train), len(held)) == (1300, 497)
+    rows = {tuple(row.tolist()) for row in train.rows()}
+    assert not any(tuple(row.tolist()) in rows for row in held.rows())
+    even, _ = images("quick", 0, "parity")
+    assert torch.equal(even.rows(), train.rows()) and torch.equal(even.y > 0, train.y % 2 == 0)
+    assert not torch.equal(images("quick", 1)[0].rows(), train.rows())
+
+
+def first_coordinate():
+    """f(x) = x_0 - 1/2: robust to |x_0 - 1/2| in every norm."""
+    like = PolyReLUNet(3, 2, 1, centre=torch.full((3,), 0.5), dtype=torch.float64)
+    axis = torch.tensor([[1.0, 0, 0], [-1.0, 0, 0]]).double()
+    return PolyReLUNet.from_polar(polar_of(axis, torch.tensor([[1.0], [-1.0]]).double()), like=like)
+
+
+@pytest.mark.parametrize("norm", NAMES)
+def test_three_sides_of_a_net_with_known_radii(norm, monkeypatch):
+    monkeypatch.setitem(nets_of_digits.ATTACKED, "paper", 4)
+    X = torch.full((5, 3), 0.5).double()
+    X[:, 0] += torch.tensor([0.1, 0.3, -0.2, 0.4, 0.5])
+    data = Dataset(X, torch.tensor([1.0, 1.0, -1.0, -1.0, 1.0]))  # radii .1, .3, .2 and 0: the fourth is wrong
+    head = Head(first_coordinate(), data, data, None)
+    found = sides(head, "paper", norm, (0.15, 0.25), seed=0)
+    assert accuracy(head.net, data) == 0.8
+    assert found.published == found.strongest == [0.5, 0.25]
+    assert found.certified == [0.5, 0.25]
+    assert found.proven.tolist() == pytest.approx([0.1, 0.3, 0.2, 0.0], rel=1e-4)
+    assert found.values(1)[f"strongest attack at {NAMES[norm]} 0.25, p = 1"] == 0.25
+
+
+def test_accuracy_of_several_classes():
+    net = PolyReLUNet(2, 2, 1, 2, dtype=torch.float64)
+    eye = torch.eye(2).double()
+    net = PolyReLUNet.from_polar(polar_of(eye, eye), like=net)
+    data = Dataset(torch.tensor([[1.0, 0], [0, 1.0], [1.0, 0], [0, 2.0]]).double(), torch.tensor([0, 1, 1, 1]))
+    assert accuracy(net, data) == 0.75
+
+
+@pytest.fixture(scope="module")
+def shrunken():
+    """Six neurons, three epochs, eight images, few steps: numbers with names and little meaning."""
+    patch = pytest.MonkeyPatch()
+    patch.setitem(nets_of_digits.RECIPES, "quick", {"width": 6, "epochs": 3, "rate": 1e-2, "batch": 130})
+    patch.setitem(nets_of_digits.ATTACKED, "quick", 8)
+    patch.setitem(digits.CURVE, "quick", (0.075,))
+    patch.setitem(digits_inputs.EPOCHS, "quick", 1)
+    patch.setitem(nets_of_digits.STEPS, "quick", 5)
+    patch.setattr(digits_parity, "LATE", 2)
+    patch.setattr(digits, "EXACT", 1)
+    nets_of_digits.trained.cache_clear()
+    kept = {
+        one.name: [Outcome(0, part, one.run("quick", 0, **part)) for part in one.parts("quick")]
+        for one in {claim.experiment.name: claim.experiment for claim in CLAIMS.values() if claim.id != "I8"}.values()
+    }
+    nets_of_digits.trained.cache_clear()
+    patch.undo()
+    return kept
+
+
+@pytest.mark.parametrize("id", [id for id in CLAIMS if id != "I8"])
+def test_a_short_run_gives_every_number(id, shrunken):
+    claim = CLAIMS[id]
+    found = judge(claim, "quick", shrunken[claim.experiment.name])
+    missing = [one.name for one in found.numbers if any(value != value for value in one.values)]
+    assert missing in ([], ["median l2 radius of 6 images, found, p = 4 minus p = 1"])
+
+
+def test_proven_at_most_found_at_most_published(shrunken):
+    values = {name: value for one in shrunken["digits.table"] for name, value in one.measured.values.items()}
+    published = [name for name in values if name.startswith("APGD-CE at") and "curve" not in name]
+    assert len(published) == 24
+    for name in published:
+        strongest, proven = (values[name.replace("APGD-CE", side)] for side in ("strongest attack", "certified"))
+        assert proven <= strongest <= values[name]
+
+
+def test_a_larger_power_has_features_of_larger_rank_at_the_start(shrunken):
+    ranks = [one.measured.data["rank"] for one in shrunken["digits.table"]]
+    assert all(len(rank) == 4 for rank in ranks)
+    assert ranks[0][0] < ranks[1][0] < ranks[3][0]
+
+
+@pytest.mark.parametrize("figure", FIGURES, ids=lambda figure: figure.id)
+def test_figures(figure, shrunken):
+    assert set(figure.claims) <= set(CLAIMS)
+    drawn = figure.draw(shrunken)
+    figure.draw({})
+    if figure.id == "table1":
+        words = [cell.get_text().get_text() for cell in drawn.axes[0].tables[0].get_celld().values()]
+        assert words.count("certified") == 4 and ".913" in words and "l2 0.4" in words
