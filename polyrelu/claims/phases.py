@@ -96,8 +96,8 @@ def random_start(profile: Profile, seed: int) -> Measured:
     far = dict(zip(found["distance step"], found["distance"], strict=True))
     best = min(far, key=lambda step: far[step])
     nets = {round(time / STEP, 3): net for time, net in out.snapshots.items()}
-    low = min(step for step in far if np.interp(step, lines["step"], lines["loss"]) < 0.002)
-    sums = cluster_sums(nets[low], mixture)  # type: ignore[arg-type]
+    arrived = (step for step in far if np.interp(step, lines["step"], lines["loss"]) < 0.002)
+    sums = cluster_sums(nets[next(arrived, max(far))], mixture)  # type: ignore[arg-type]
     values |= {
         "steps from alignment to the fall of the loss": values["step at which the loss has lost 10 %"]
         - values["step of median cosine .9"],
