@@ -96,8 +96,11 @@ def random_start(profile: Profile, seed: int) -> Measured:
     far = dict(zip(found["distance step"], found["distance"], strict=True))
     best = min(far, key=lambda step: far[step])
     nets = {round(time / STEP, 3): net for time, net in out.snapshots.items()}
-    arrived = (step for step in far if np.interp(step, lines["step"], lines["loss"]) < 0.002)
-    sums = cluster_sums(nets[next(arrived, max(far))], mixture)  # type: ignore[arg-type]
+    left = {step: np.interp(step, lines["step"], lines["loss"]) for step in far}
+    early, sums = (
+        cluster_sums(nets[next((step for step in far if left[step] < share), max(far))], mixture)  # type: ignore[arg-type]
+        for share in (0.02, 0.002)
+    )
     values |= {
         "steps from alignment to the fall of the loss": values["step at which the loss has lost 10 %"]
         - values["step of median cosine .9"],
@@ -106,7 +109,8 @@ def random_start(profile: Profile, seed: int) -> Measured:
         "step of the smallest distance": best,
         "distance at the last look": found["distance"][-1],
         "distance at the last look / smallest": found["distance"][-1] / far[best],
-        "largest |sum of a cluster's |w|² − 1|": max(abs(one - 1) for one in sums),
+        SUMS: max(abs(one - 1) for one in sums),
+        f"{SUMS}, when the loss has lost 98 %": max(abs(one - 1) for one in early),
     }
     if profile == "paper":
         values["distance at step 490"] = float(np.interp(490, found["distance step"], found["distance"]))
@@ -219,6 +223,7 @@ CLAIMS: tuple[Claim, ...] = (
         where="Prop. 4",
         standing=Standing.PRINTED,
         published="1 ± Õ(α²), α² = .01",
+        reason="Where the loss has only lost 98 % the slowest cluster is on its way, and the sums are further from 1.",
         settings=SETTINGS,
         experiment=RANDOM,
         checks=(at_most(SUMS, 0.1, 0.0),),
