@@ -34,7 +34,6 @@ from polyrelu.train.recipes import published_head
 POWERS = (1, 2, 3, 4)
 RADII, SHARES = (0.05, 0.1), (0.1,)  # l∞, in the published range; l2, of the median |x - c|
 ATTACKED = 100
-WITHOUT_BOX: Profile = "quick"  # how nets_of_digits attacks where there is no box
 RECIPES: dict[Profile, dict[str, Any]] = {
     "quick": {"width": 200, "epochs": 51, "batch": 100},
     "paper": {"width": 2000, "epochs": 51, "batch": 1000},
@@ -93,7 +92,7 @@ def heads(profile: Profile, seed: int, p: int) -> Measured:
         recipe = {**recipe, "batch": min(recipe["batch"], max(1, len(train) // 24))}
     net = published_head(train, p, seed=seed, each_epoch=epochs, **recipe).net
     assert isinstance(net, PolyReLUNet) and net.centre is not None
-    head = Head(net, train, held.subset(slice(ATTACKED)), epochs)
+    head = Head(net, train, held.subset(slice(ATTACKED)), epochs, box=None)
     typical = float((held.rows() - net.centre).norm(dim=1).median())
     values = {
         f"accuracy, p = {p}": epochs.accuracy[-1],
@@ -103,7 +102,7 @@ def heads(profile: Profile, seed: int, p: int) -> Measured:
     measured: dict[str, Any] = {}
     in_l2 = [("l2", 2.0, SHARES, typical)] if profile == "paper" else []
     for name, norm, radii, scale in [("l∞", math.inf, RADII, 1.0), *in_l2]:
-        found = sides(head, WITHOUT_BOX, norm, [scale * radius for radius in radii], seed)
+        found = sides(head, profile, norm, [scale * radius for radius in radii], seed)
         lines = {"APGD-CE": found.published, "strongest attack": found.strongest, "certified": found.certified}
         unit = "" if norm == math.inf else " of the norm"
         values |= {

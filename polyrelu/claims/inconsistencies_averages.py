@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from polyrelu.bias.universal import flip_radii
+from polyrelu.claims.averaging_nets import RECIPES
 from polyrelu.claims.claim import Claim, Experiment, Measured, Profile, Standing, Verdict, at_least, at_most, near
 from polyrelu.claims.nets_of_mixtures import TEST_SEED
 from polyrelu.data import Dataset, OrthonormalMixture
@@ -80,14 +81,9 @@ def unit_averages(profile: Profile, seed: int) -> Measured:
     return Measured(values)
 
 
-def _feature_recipe(profile: Profile) -> tuple[int, int, float, int]:
-    """d, n, rate, steps of the feature-averaging experiment."""
-    return (3072, 1000, 0.001, 100) if profile == "paper" else (512, 500, 0.005, 200)
-
-
 def averaging_starts(profile: Profile, seed: int) -> Measured:
     """cos(w, mu) of the fixed-output net after the same steps from deviation 1e-5 and from w ~ N(0, I/d)."""
-    dim, n, rate, steps = _feature_recipe(profile)
+    dim, n, rate, steps = RECIPES[profile]
     mixture = OrthonormalMixture(dim, 5, 5, 1.0, scale="sqrt_dim")
     data, values = mixture.sample(n, seed=seed), {}
     for name, scale in (("1e-5", 1e-5), ("1/√d", None)):
@@ -103,7 +99,7 @@ def averaging_starts(profile: Profile, seed: int) -> Measured:
 
 def summed_readout(profile: Profile, seed: int) -> Measured:
     """The net trained on cluster labels at R = .6 sqrt(d): read-outs, directions, and the attack on its own loss."""
-    dim, n, rate, steps = _feature_recipe(profile)
+    dim, n, rate, steps = RECIPES[profile]
     mixture = OrthonormalMixture(dim, 5, 5, 1.0, scale="sqrt_dim")
     data, test, R = mixture.sample(n, seed=seed), mixture.sample(400, seed=TEST_SEED + seed), 0.6 * math.sqrt(dim)
     clusters = Dataset(data.rows(), data.cluster, data.cluster, data.centres)  # type: ignore[arg-type]

@@ -40,6 +40,7 @@ ATTACKED: dict[Profile, int] = {"quick": 100, "paper": 1000}
 BOX: dict[Profile, tuple[float, float] | None] = {"quick": None, "paper": (0.0, 1.0)}
 FOLLOWED = 10_000  # training images whose accuracy and features are looked at after every epoch
 STEPS: dict[Profile, int] = {"quick": 40, "paper": 100}  # of APGD; AutoAttack takes 100
+WIDEST = 500  # neurons for which the quadratic certificate takes seconds an image
 NAMES = {math.inf: "l∞", 2.0: "l2", 1.0: "l1"}
 
 
@@ -76,6 +77,7 @@ class Head:
     train: Dataset
     held: Dataset
     epochs: Followed
+    box: tuple[float, float] | None  # what an attack may not leave
 
     def attacked(self, profile: Profile) -> tuple[Tensor, Tensor]:
         """The images that are attacked, and their labels."""
@@ -100,7 +102,7 @@ def trained(profile: Profile, p: float, seed: int, labels: str = "") -> Head:
     epochs = Followed(train.subset(slice(FOLLOWED)), held)
     net = published_head(train, p, seed=seed, each_epoch=epochs, **RECIPES[profile]).net
     assert isinstance(net, PolyReLUNet)
-    return Head(net, train, held, epochs)
+    return Head(net, train, held, epochs, BOX[profile])
 
 
 def accuracy(net: nn.Module, data: Dataset) -> float:
@@ -123,7 +125,7 @@ def published_attack(
     steps = STEPS[profile]
     X, y = (head.held.rows(), head.held.y) if everyone else head.attacked(profile)
     attack = SparseAPGD(steps=steps) if norm == 1 else APGD(steps=steps, loss=CROSS_ENTROPY, starts=(Random(),))
-    return attack(head.net, X, y, radius=radius, norm=norm, bounds=BOX[profile], seed=seed).success
+    return attack(head.net, X, y, radius=radius, norm=norm, bounds=head.box, seed=seed).success
 
 
 @final
@@ -157,8 +159,8 @@ def sides(head: Head, profile: Profile, norm: float, radii: Sequence[float], see
     X, y = head.attacked(profile)
     published = [published_attack(head, profile, r, norm, seed) for r in radii]
     proven = certified_radius(head.net, X, y, norm)
-    if norm == 2:  # a dearer proof, for those it may save
-        open_ = (~published[0] & (proven <= max(radii))).nonzero()[:, 0]
+    open_ = (~published[0] & (proven <= max(radii))).nonzero()[:, 0]
+    if norm == 2 and head.net.width <= WIDEST and len(open_):  # a dearer proof, for those it may save
         dearer = quadratic_radius(head.net, X[open_], y[open_], limit=max(radii))
         proven[open_] = torch.maximum(proven[open_], dearer)
     found: tuple[list[float], list[float], list[float]] = ([], [], [])
@@ -166,7 +168,7 @@ def sides(head: Head, profile: Profile, norm: float, radii: Sequence[float], see
         check_sandwich(proven, torch.where(broken, r, torch.inf).double())
         everyone, left = broken.clone(), (~broken & (proven <= r)).nonzero()[:, 0]
         if len(left):
-            more = strongest(head.net, X[left], y[left], r, norm=norm, bounds=BOX[profile], pool=head.train, seed=seed)
+            more = strongest(head.net, X[left], y[left], r, norm=norm, bounds=head.box, pool=head.train, seed=seed)
             everyone[left] = more.success
         for shares, held in zip(found, (~broken, ~everyone, proven > r), strict=True):
             shares.append(float(held.double().mean()))

@@ -103,7 +103,10 @@ def test_the_published_table_is_the_table():
     known = {check.name: check.published for check in at(CLAIMS["D1"].checks, "paper")}
     assert [known[f"APGD-CE on all images at l∞ 0.1, p = {p}"] for p in POWERS] == [0.040, 0.346, 0.521, 0.637]
     known = {check.name: check.published for check in at(CLAIMS["D2"].checks, "paper")}
-    assert known["APGD-CE at l1 10, p = 1"] == 0.098 and known["APGD-CE at l2 2, p = 4"] == 0.239
+    assert (
+        known["APGD-CE on all images at l1 10, p = 1"] == 0.098
+        and known["APGD-CE on all images at l2 2, p = 4"] == 0.239
+    )
     assert len(known) == 8
     assert all(len(digits.POSTER[p]) == len(digits.CURVE["paper"]) == 14 for p in POWERS)
     assert digits.CURVE["paper"][6] == 0.1 and digits.POSTER[4][6] == pytest.approx(
@@ -142,7 +145,7 @@ def test_three_sides_of_a_net_with_known_radii(norm, monkeypatch):
     X = torch.full((5, 3), 0.5).double()
     X[:, 0] += torch.tensor([0.1, 0.3, -0.2, 0.4, 0.5])
     data = Dataset(X, torch.tensor([1.0, 1.0, -1.0, -1.0, 1.0]))  # radii .1, .3, .2 and 0: the fourth is wrong
-    head = Head(first_coordinate(), data, data, None)
+    head = Head(first_coordinate(), data, data, None, box=(0.0, 1.0))
     found = sides(head, "paper", norm, (0.15, 0.25), seed=0)
     assert accuracy(head.net, data) == 0.8
     assert found.published == found.strongest == [0.5, 0.25]
