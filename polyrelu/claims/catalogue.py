@@ -36,6 +36,7 @@ FILES = (
     "digits_inputs",
     "embeddings",
     "averaging_images",
+    "averaging_resnets",
     "inconsistencies",
 )  # each has a tuple CLAIMS
 

@@ -34,6 +34,9 @@ class Task:
     attacked: int
     radii: tuple[float, ...]
     radius: float  # of the strongest attack
+    samples: int | None = None  # images trained on, if not all
+    blocks: tuple[int, ...] = (2, 2, 2, 2)  # of the ResNet; ResNet-18
+    width: int = 64
 
 
 TASKS: dict[Profile, dict[str, Task]] = {
@@ -57,7 +60,7 @@ def pictures(task: Task, seed: int) -> tuple[Dataset, Dataset]:
         return digits.subset(rows[:DIGITS]), digits.subset(rows[DIGITS:][: task.attacked])
     test = read(f"{task.images}:test")
     rows = torch.randperm(len(test), generator=torch.Generator().manual_seed(seed))
-    return read(task.images), test.subset(rows[: task.attacked])
+    return read(task.images).subset(slice(task.samples)), test.subset(rows[: task.attacked])
 
 
 def needs(task: Task) -> str:
@@ -68,7 +71,7 @@ def needs(task: Task) -> str:
 
 
 def trained(task: Task, data: Dataset, seed: int) -> nn.Module:
-    """The net of this task for the labels that ``data`` has: an MLP for 8 x 8 digits, ResNet-18 for other images."""
+    """The net of this task for the labels that ``data`` has: an MLP for 8 x 8 digits, a ResNet for other images."""
     outputs = 1 if data.binary else data.classes
     if task.images == "digits":
         loss, batch = "logistic" if data.binary else "cross_entropy", 130
@@ -79,7 +82,7 @@ def trained(task: Task, data: Dataset, seed: int) -> nn.Module:
                       until=never, seed=seed)  # fmt: skip
         return run.net.requires_grad_(False)
     channels = 3 if task.images == "cifar10" else 1
-    resnet = ResNet(channels, math.isqrt(data.dim // channels), outputs, seed=seed)
+    resnet = ResNet(channels, math.isqrt(data.dim // channels), outputs, task.blocks, task.width, seed=seed)
     return train(resnet, data, task.epochs, seed, shift=channels == 3).eval().requires_grad_(False)
 
 

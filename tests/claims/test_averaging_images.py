@@ -8,6 +8,7 @@ import torch
 from torch.nn import functional
 
 from polyrelu.claims import averaging_images as claims
+from polyrelu.claims import averaging_resnets as small
 from polyrelu.claims import nets_of_images as nets
 from polyrelu.claims.averaging_heads import patterns
 from polyrelu.claims.averaging_images import OWN, READ_OUT, STRONGEST
@@ -18,6 +19,7 @@ from polyrelu.nets import MLP, ResNet
 from polyrelu.report.paper_figures.averaging_images import FIGURES
 
 CLAIMS = {claim.id: claim for claim in claims.CLAIMS}
+SMALL = {claim.id: claim for claim in small.CLAIMS}
 TASK = nets.Task("digits", "halves", 2, 20, (0.1, 0.4), 0.4)
 
 
@@ -138,10 +140,10 @@ def test_a_resnet_learns_what_is_plain(binary):
     assert net is start and torch.equal(logits < 0 if binary else logits.argmax(dim=1) == 1, kind == 1)
 
 
-@pytest.mark.parametrize("id", CLAIMS)
+@pytest.mark.parametrize("id", [*CLAIMS, *SMALL])
 @pytest.mark.parametrize("profile", PROFILES)
 def test_numbers_on_the_right_side_are_reproduced_and_others_are_not(id, profile):
-    claim = CLAIMS[id]
+    claim = {**CLAIMS, **SMALL}[id]
     assert claim.sentence.endswith(".") and at(claim.settings, profile)
     free = dataclasses.replace(claim, experiment=dataclasses.replace(claim.experiment, needs=lambda profile: ""))
     checks = at(claim.checks, profile)
@@ -159,6 +161,20 @@ def test_without_the_images_nothing_is_run(monkeypatch):
         found = judge(CLAIMS[claim], "paper", [])
         assert found.verdict is Verdict.NOT_RUN and found.reason == f"needs {name}: polyrelu data fetch {name}"
         assert not CLAIMS[claim].experiment.needs("quick")
+    assert all(judge(claim, "quick", []).verdict is Verdict.NOT_RUN for claim in SMALL.values())
+
+
+@pytest.mark.parametrize("run, side, channels", [(small.mnist, 8, 1), (small.cifar, 8, 3)])
+def test_a_small_resnet_gives_every_number(run, side, channels, monkeypatch):
+    """On sixty images of noise around ten pictures, which are the test images of the set too."""
+    source = torch.Generator().manual_seed(0)
+    kind = torch.arange(60) % 10
+    X = torch.rand(10, channels * side**2, generator=source)[kind] + 0.1 * torch.rand(60, 1, generator=source)
+    monkeypatch.setattr(nets, "read", lambda name: Dataset((X / X.max()).clamp(0, 1), kind, name=name))
+    (claim,) = (claim for claim in SMALL.values() if claim.experiment.run is run)
+    free = dataclasses.replace(claim, experiment=dataclasses.replace(claim.experiment, needs=lambda profile: ""))
+    found = judge(free, "quick", [Outcome(0, {}, run("quick", 0, labels)) for labels in ("two", "ten")])
+    assert len(found.numbers) >= 5 and all(value == value for number in found.numbers for value in number.values)
 
 
 @pytest.fixture(scope="module")
