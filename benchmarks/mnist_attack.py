@@ -1,4 +1,4 @@
-"""Our strongest attack beside AutoAttack on MNIST nets: `benchmarks/mnist_attack.py [--p 3] [--norm inf] [--points 1000]`.
+"""Our strongest attack beside AutoAttack on MNIST nets: `mnist_attack.py [--p 3] [--norm inf] [--points 1000]`.
 
 Ten digits, h=500, published recipe, first validation images, box [0, 1], the radii of Table 1. Printed for each net,
 norm and radius: robust accuracy under the published attack (APGD-CE of pyautoattack), under APGD-CE + APGD-T + FAB-T of

@@ -16,11 +16,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from polyrelu.data import Dataset, NearlyOrthogonalSphere, OrthonormalMixture, SymmetricSeparable
     from polyrelu.errors import InputError
+    from polyrelu.estimator import PolyReLUClassifier
     from polyrelu.nets import PolyReLUNet, load, load_reference, save
     from polyrelu.robust.bracket import Bracket, bracket
     from polyrelu.robust.certify.branch import Budget
     from polyrelu.robust.curve import RobustCurve, curve
     from polyrelu.robust.distance import dist
+    from polyrelu.runs.diagnosis import RobustnessReport
     from polyrelu.train import Status, Trajectory, Until, descend, flow
 
 __version__ = "0.1.0"
@@ -32,12 +34,14 @@ _ROOMS = {
     "InputError": "errors",
     "NearlyOrthogonalSphere": "data",
     "OrthonormalMixture": "data",
+    "PolyReLUClassifier": "estimator",
     "PolyReLUNet": "nets",
     "Status": "train",
     "SymmetricSeparable": "data",
     "Trajectory": "train",
     "Until": "train",
     "RobustCurve": "robust.curve",
+    "RobustnessReport": "runs.diagnosis",
     "bracket": "robust.bracket",
     "curve": "robust.curve",
     "descend": "train",
@@ -55,8 +59,10 @@ __all__ = [
     "InputError",
     "NearlyOrthogonalSphere",
     "OrthonormalMixture",
+    "PolyReLUClassifier",
     "PolyReLUNet",
     "RobustCurve",
+    "RobustnessReport",
     "Status",
     "SymmetricSeparable",
     "Trajectory",

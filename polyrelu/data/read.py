@@ -9,7 +9,7 @@ from typing import Any
 
 from polyrelu.data._checks import whole
 from polyrelu.data.dataset import Dataset
-from polyrelu.data.files import READERS, read_file
+from polyrelu.data.files import read_file
 from polyrelu.data.mixture import OrthonormalMixture
 from polyrelu.data.pictures import PICTURES, read_pictures
 from polyrelu.data.recipe import (
@@ -25,6 +25,7 @@ from polyrelu.data.relabel import relabel
 from polyrelu.data.sphere import NearlyOrthogonalSphere
 from polyrelu.data.split import PARTS, part
 from polyrelu.data.symmetric import SymmetricSeparable
+from polyrelu.data.tables import SUFFIXES
 from polyrelu.errors import InputError, require
 
 LARGE = 2**27  # numbers (half a gigabyte in float32) above which a mixture's rows are drawn when they are asked for
@@ -38,10 +39,11 @@ def read(text: str, *, limit: int | None = None) -> Dataset:
     * a name: ``digits`` (scikit-learn's 1797 images of 8 x 8, bundled), ``mnist``, ``mnist-full`` or ``cifar10``
       (fetched once), then perhaps a split and coarser labels, as ``mnist:test:parity`` (pictures.py, relabel.py), with
       the fine label as the hidden sub-class
-    * a file: .npz or .safetensors with X (n, D), y (n,) and, if known, cluster and centres; .npy with its labels beside
-      it (X.npy and y.npy, train_X.npy and train_y.npy, else NAME.npy and NAME_y.npy); .csv or .parquet with the label
-      in the column called y or label, else in the last; then perhaps a random four fifths or the rest of its rows and
-      coarser labels, as ``embeddings.npz:train:mod10`` and ``embeddings.npz:test:mod10`` (split.py, relabel.py)
+    * a file (tables.py): .npz or .safetensors with X (n, D), y (n,) and, if known, cluster and centres; .npy with its
+      labels beside it (X.npy and y.npy, train_X.npy and train_y.npy, else NAME.npy and NAME_y.npy); .csv or .parquet
+      with the label in the column called y, label, target or class, else in the last; then perhaps a random four
+      fifths or the rest of its rows and coarser labels, as ``embeddings.npz:train:mod10`` and
+      ``embeddings.npz:test:mod10`` (split.py, relabel.py)
 
     Labels are +1/-1 or 0..C-1. ``limit`` keeps the first so many rows, which must hold two classes.
     """
@@ -63,10 +65,10 @@ def _find(text: str) -> Dataset:
     if ":" in text and kind in RECIPES:
         return RECIPES[kind](text)
     path = Path(text)
-    if path.suffix.lower() in READERS or path.exists():
+    if path.suffix.lower() in SUFFIXES or path.exists():
         return read_file(path)
     file, _, rest = text.partition(":")
-    if Path(file).suffix.lower() in READERS:
+    if Path(file).suffix.lower() in SUFFIXES:
         data, (first, _, more) = read_file(Path(file)), rest.partition(":")
         if labels := more if first in PARTS else rest:
             data = relabel(data, labels)
@@ -75,7 +77,7 @@ def _find(text: str) -> Dataset:
     names = (*PICTURES, *(f"{kind}:..." for kind in RECIPES))
     close = nearest(kind, (*PICTURES, *RECIPES)) or nearest(text, (*PICTURES, *RECIPES))
     raise InputError(
-        f"data={text}: expected a file ({', '.join(READERS)}), a name or a recipe ({', '.join(names)}){close}."
+        f"data={text}: expected a file ({', '.join(SUFFIXES)}), a name or a recipe ({', '.join(names)}){close}."
     )
 
 

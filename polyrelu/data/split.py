@@ -20,8 +20,13 @@ PARTS = ("train", "test")
 
 def part(data: Dataset, name: str) -> Dataset:
     """The rows of ``train`` or ``test``, in the order in which they were drawn."""
+    return replace(data.subset(rows_of(len(data), name, data.name)), name=f"{data.name}:{name}")
+
+
+def rows_of(count: int, name: str, data: str) -> torch.Tensor:
+    """The numbers of those rows, of ``count`` in all; ``data`` is what an error calls the set."""
     require(name in PARTS, "part", name, "train or test")
-    rows = torch.randperm(len(data), generator=torch.Generator().manual_seed(0))
-    test = math.floor(0.2 * len(data))
-    require(test > 0, "data", data.name, f"five rows or more to set some aside, it has {len(data)}")
-    return replace(data.subset(rows[-test:] if name == "test" else rows[:-test]), name=f"{data.name}:{name}")
+    rows = torch.randperm(count, generator=torch.Generator().manual_seed(0))
+    test = math.floor(0.2 * count)
+    require(test > 0, "data", data, f"five rows or more to set some aside, it has {count}")
+    return rows[-test:] if name == "test" else rows[:-test]

@@ -9,6 +9,7 @@ from polyrelu.nets.initial import INITIALISATIONS
 from polyrelu.nets.polar import Polar
 from polyrelu.nets.polyrelu_net import PolyReLUNet
 from polyrelu.nets.power import relu_power
+from polyrelu.nets.readout import ReadOut
 from polyrelu.nets.resnet import ResNet
 from polyrelu.nets.store import KINDS, load, load_reference, save
 
@@ -28,6 +29,7 @@ __all__ = [
     "PlainPolyNet",
     "Polar",
     "PolyReLUNet",
+    "ReadOut",
     "ResNet",
     "RobustClassifier",
     "SmallCNN",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from polyrelu.nets.baselines import MLP, LeakyReLUNet, LogisticRegression, Plain
 from polyrelu.nets.cnn import SmallCNN
 from polyrelu.nets.ideal import AverageClassifier, BayesClassifier, CentreClassifier, NearestCentre, RobustClassifier
 from polyrelu.nets.polyrelu_net import PolyReLUNet
+from polyrelu.nets.readout import ReadOut
 from polyrelu.nets.resnet import ResNet
 
 FORMAT = "polyrelu-net"
@@ -27,6 +29,7 @@ KINDS: dict[str, type[Net]] = {
     kind.__name__: kind
     for kind in (
         PolyReLUNet,
+        ReadOut,
         AverageClassifier,
         CentreClassifier,
         BayesClassifier,
@@ -45,13 +48,18 @@ KINDS: dict[str, type[Net]] = {
 }
 
 
-def save(net: Net, path: str | Path) -> Path:
-    """Write ``net`` to ``path``, whole or not at all; `load` gives back an equal net of the same dtype."""
+def save(net: Net, path: str | Path, *, about: Mapping[str, Any] | None = None) -> Path:
+    """Write ``net`` to ``path``, whole or not at all; `load` gives back an equal net of the same dtype.
+
+    ``about``: whatever JSON can hold, kept beside the weights for `about`.
+    """
     kind = type(net).__name__
     require(KINDS.get(kind) is type(net), "net", kind, f"one of {', '.join(KINDS)}")
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in net.state_dict().items()}
     _require_finite(tensors, "net", kind)
     metadata = {"format": FORMAT, "version": str(VERSION), "kind": kind, "config": json.dumps(net.config())}
+    if about is not None:
+        metadata["about"] = json.dumps(dict(about))
     try:
         return write_atomically(path, lambda temporary: save_file(tensors, temporary, metadata))
     except (OSError, SafetensorError) as error:  # the second is a full disk, in the words of the library below
@@ -77,6 +85,20 @@ def load(path: str | Path) -> Net:
         raise InputError(f"path={path}: its weights and settings do not fit {kind} ({error!s}).") from None
     _require_finite(net.state_dict(), "path", path)
     return net
+
+
+def about(path: str | Path) -> dict[str, Any]:
+    """What `save` was told about the net in ``path``; {} if nothing. The weights are not read."""
+    _require_file(path)
+    try:
+        with safe_open(path, framework="pt") as file:
+            found = json.loads((file.metadata() or {}).get("about", "{}"))
+    except (SafetensorError, OSError, RuntimeError, ValueError) as error:
+        raise InputError(
+            f"path={path}: expected a net saved by polyrelu; it is damaged or foreign ({error})."
+        ) from None
+    require(isinstance(found, dict), "path", path, f"a net saved by polyrelu, which says about itself {found!r:.40}")
+    return dict(found)
 
 
 def load_reference(path: str | Path, p: float, *, normalise_input: bool = True) -> PolyReLUNet:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from dataclasses import replace
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import NamedTuple, final
 
 import torch
 from torch import Tensor, nn
@@ -14,10 +14,11 @@ from polyrelu.nets import PolyReLUNet
 from polyrelu.robust.attacks.boundary import BoundaryWalk
 from polyrelu.robust.attacks.convex_concave import Broken, lift
 from polyrelu.robust.attacks.pool import Labelled
-from polyrelu.robust.attacks.starts import Random, Towards, Zero
+from polyrelu.robust.attacks.starts import Anchor, Random, Start, Towards, Zero
+from polyrelu.robust.attacks.task import Task
 from polyrelu.robust.certify.branch import Budget, certify
+from polyrelu.robust.certify.krylov import quick_radius
 from polyrelu.robust.certify.linear import certified_radius
-from polyrelu.robust.certify.quadratic import quadratic_radius
 from polyrelu.robust.margin import margin_of
 from polyrelu.robust.projection import nearest
 from polyrelu.robust.seek import descend, seek
@@ -25,11 +26,14 @@ from polyrelu.robust.shallow import Rows, Shallow
 
 Tell = Callable[[int], None]  # how many points are done
 Walk = Callable[[Tensor], Broken]  # the general attack on some of the points
+Prove = Callable[[nn.Module, Tensor, Tensor, float, Tensor], Tensor]  # radii: net, X, y, norm, an attack's steps
 
-WIDE = 200  # directions beyond which branch and bound takes minutes a point
+FEW = 60  # directions up to which branch and bound takes milliseconds a point
+WIDE = 200  # directions beyond which it takes minutes a point
 WALK = 20_000  # weights up to which the general attack is worth its time beside ours
 AGAIN, AGAIN_NODES = 4, 10  # rounds and nodes for points whose bounds did not meet; for small budgets half of them
 LOOKS = 5_000_000  # weights times points of a walk between two reports
+STARTS, STEPS = 3, 8  # of the attacks on neurons that did not collapse: for each rival, and along the boundary
 POINTS = 2000  # at a time: a thousand neurons and inputs fit in memory many times
 
 
@@ -40,6 +44,17 @@ class Found(NamedTuple):
     upper: Tensor
     perturbation: Tensor
     nodes: Tensor
+
+    @staticmethod
+    def nothing(X: Tensor) -> Found:
+        """Radius 0 everywhere."""
+        n, zero = len(X), torch.zeros(len(X), dtype=torch.float64)
+        return Found(zero, zero.clone(), torch.zeros_like(X), torch.zeros(n, dtype=torch.long))
+
+    def put(self, points: Tensor, some: Found) -> None:
+        """Take over ``some``, whose rows are these ``points``."""
+        for whole, part in zip(self, some, strict=True):
+            whole[points] = part
 
 
 def shallow_bounds(
@@ -55,21 +70,16 @@ def shallow_bounds(
     tell: Tell,
 ) -> Found:
     """Attack and certificate in the reduced coordinates, some thousand points at a time."""
-    n = len(X)
-    zero = torch.zeros(n, dtype=torch.float64)
-    found = Found(zero, zero.clone(), torch.zeros_like(X), torch.zeros(n, dtype=torch.long))
-    done = int(n - right.sum())
+    found, done = Found.nothing(X), int(len(X) - right.sum())
     for here in torch.split(right.nonzero()[:, 0], POINTS):
 
         def walk(far: Tensor, here: Tensor = here) -> Broken:
-            return _walk(net, X[here[far]], y[here[far]], 2.0, pool, seed)
+            return general_walk(net, X[here[far]], y[here[far]], 2.0, pool, seed)
 
         def more(count: int, done: int = done) -> None:
             tell(done + count)
 
-        both = _both(net, shallow, X[here], y[here], tol, budget, walk, more)
-        for whole, some in zip(found, both, strict=True):
-            whole[here] = some
+        found.put(here, _both(net, shallow, X[here], y[here], tol, budget, walk, more))
         done += len(here)
         tell(done)
     return found
@@ -123,6 +133,9 @@ def _both(
     short = (lower * (1 + tol) < broken.radius).nonzero()[:, 0]
     if len(short):  # the cheap proofs may be the better ones there
         lower[short] = torch.maximum(lower[short], certified_radius(net, X[short], y[short]))
+    short = short[(lower[short] * (1 + tol) < broken.radius[short]) & broken.radius[short].isfinite()]
+    if len(short) and shallow.groups > FEW and (net.p == 1 or net.p >= 2):
+        lower[short] = torch.maximum(lower[short], quick_radius(net, X[short], y[short], broken.perturbation[short]))
     return Found(lower, broken.radius, broken.perturbation, nodes)
 
 
@@ -140,32 +153,90 @@ def _unseen(net: PolyReLUNet, shallow: Shallow, X: Tensor, y: Tensor, rows: Rows
     return blur >= margin / 2
 
 
-def general_bounds(
-    net: nn.Module, X: Tensor, y: Tensor, right: Tensor, norm: float, pool: Labelled, seed: int, tell: Tell
+def quick_bounds(
+    net: PolyReLUNet, shallow: Shallow, X: Tensor, y: Tensor, right: Tensor, pool: Labelled, seed: int, tell: Tell
 ) -> Found:
-    """The boundary walk above; below, a certificate of a PolyReLUNet and nothing for other modules."""
-    n, weights = len(X), sum(weight.numel() for weight in net.parameters())
-    lower, upper = torch.zeros(n, dtype=torch.float64), torch.zeros(n, dtype=torch.float64)
-    found = Found(lower, upper, torch.zeros_like(X), torch.zeros(n, dtype=torch.long))
-    done = int(n - right.sum())
-    for here in torch.split(right.nonzero()[:, 0], max(25, LOOKS // max(1, weights))):
-        broken = _walk(net, X[here], y[here], norm, pool, seed)
-        upper[here], found.perturbation[here] = broken.radius, broken.perturbation
-        if isinstance(net, PolyReLUNet):
-            quadratic = norm == 2 and (net.p == 1 or net.p >= 2)
-            proof = (
-                quadratic_radius(net, X[here], y[here]) if quadratic else certified_radius(net, X[here], y[here], norm)
-            )
-            lower[here] = proof
+    """Without branching, for neurons that did not collapse: the convex-concave attack above, `quick_radius` below."""
+    found, done = Found.nothing(X), int(len(X) - right.sum())
+    blind = shallow.normalised and shallow.p > 1 and bool(shallow.bias.any())  # that attack does not see such a bias
+    for here in torch.split(right.nonzero()[:, 0], POINTS // 10):
+        points, labels = X[here], y[here]
+        rows = shallow.rows(points, labels)
+        broken = lift(net, shallow, points, labels, rows, nearest(shallow, rows, STARTS))
+        lost = broken.radius.isinf().nonzero()[:, 0]
+        if len(lost):
+            broken.improve(lost, general_walk(net, points[lost], labels[lost], 2.0, pool, seed))
+        if blind:
+            broken.improve(torch.arange(len(here)), walk_on(net, points, labels, broken.perturbation))
+        lower = certificate(net, points, labels, 2.0, broken.perturbation)
+        lost = broken.radius.isinf().nonzero()[:, 0]
+        if len(lost):
+            lower[lost] = torch.maximum(lower[lost], certified_radius(net, points[lost], labels[lost]))
+        found.put(here, Found(lower, broken.radius, broken.perturbation, found.nodes[here]))
         done += len(here)
         tell(done)
     return found
 
 
-def _walk(net: nn.Module, X: Tensor, y: Tensor, norm: float, pool: Labelled, seed: int) -> Broken:
+def certificate(net: nn.Module, X: Tensor, y: Tensor, norm: float, step: Tensor) -> Tensor:
+    """The best radius of a PolyReLUNet without branching, ``step`` from an attack; nothing, 0, for other modules."""
+    if not isinstance(net, PolyReLUNet):
+        return torch.zeros(len(X), dtype=torch.float64)
+    if norm == 2 and (net.p == 1 or net.p >= 2):
+        return quick_radius(net, X, y, step)
+    return certified_radius(net, X, y, norm)
+
+
+def general_bounds(
+    net: nn.Module,
+    X: Tensor,
+    y: Tensor,
+    right: Tensor,
+    norm: float,
+    pool: Labelled,
+    seed: int,
+    tell: Tell,
+    prove: Prove = certificate,
+) -> Found:
+    """The boundary walk above, ``prove`` below, some points at a time."""
+    found, weights = Found.nothing(X), sum(weight.numel() for weight in net.parameters())
+    done = int(len(X) - right.sum())
+    for here in torch.split(right.nonzero()[:, 0], max(25, LOOKS // max(1, weights))):
+        broken = general_walk(net, X[here], y[here], norm, pool, seed)
+        found.lower[here] = prove(net, X[here], y[here], norm, broken.perturbation)
+        found.upper[here], found.perturbation[here] = broken.radius, broken.perturbation
+        done += len(here)
+        tell(done)
+    return found
+
+
+def general_walk(net: nn.Module, X: Tensor, y: Tensor, norm: float, pool: Labelled, seed: int) -> Broken:
     """The general minimal attack; with one class alone there is nothing to walk towards."""
     alone = len(set(pool.y.tolist())) == 1
     starts = (Zero(), Random(8)) if alone else (Zero(), Random(2), Towards())
     walk = BoundaryWalk(steps=20, starts=starts)
     found = walk(net, X, y, norm=norm, pool=pool, seed=seed)
     return Broken(found.perturbation.double(), found.radius.double())
+
+
+def walk_on(net: nn.Module, X: Tensor, y: Tensor, step: Tensor) -> Broken:
+    """A short walk along the boundary from x + 1.02 ``step``, where another attack ended."""
+    Z = X + 1.02 * step
+    with torch.no_grad():
+        logits = net(Z)
+    target = -y if logits.ndim == 1 else logits.scatter(1, y[:, None], -torch.inf).argmax(dim=1)
+    found = BoundaryWalk(steps=STEPS, starts=(_There(Z, target),))(net, X, y)
+    return Broken(found.perturbation, found.radius)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class _There(Start):
+    """Known points (n, D), and the classes (n,) they lead to."""
+
+    Z: Tensor
+    target: Tensor
+
+    def anchors(self, task: Task) -> Iterator[Anchor]:
+        """Once."""
+        yield self.Z[task.rows], self.target[task.rows]

@@ -11,12 +11,13 @@ import torch
 from torch import Tensor, nn
 
 from polyrelu.errors import require
-from polyrelu.nets import AverageClassifier, CentreClassifier, PolyReLUNet
+from polyrelu.nets import AverageClassifier, CentreClassifier, PolyReLUNet, ReadOut
 from polyrelu.robust.attacks.pool import Labelled, Own, check_pool
-from polyrelu.robust.bounds import WIDE, Found, general_bounds, shallow_bounds
+from polyrelu.robust.bounds import WIDE, Found, general_bounds, quick_bounds, shallow_bounds
 from polyrelu.robust.certify.branch import Budget
 from polyrelu.robust.margin import check_points, margin_of
 from polyrelu.robust.norms import check_norm
+from polyrelu.robust.readout import readout_bounds
 from polyrelu.robust.shallow import UNIT, reduce
 
 
@@ -82,6 +83,7 @@ def bracket(
     norm: float | str = 2,
     tol: float = 1e-3,
     budget: Budget | None = None,
+    widest: int = WIDE,
     pool: Labelled | None = None,
     seed: int = 0,
     progress: Progress | None = None,
@@ -89,10 +91,11 @@ def bracket(
     """lower_i <= r_i <= upper_i, r_i = min |d| : margin(x_i + d) <= 0, worked at until upper/lower - 1 <= ``tol``.
 
     For a `PolyReLUNet` (or an ideal classifier that is one) and the l2 norm both sides come from the reduced net: the
-    convex-concave attack above, branch and bound below. Where neurons did not collapse (more than 200 directions left,
-    as after training on images) the boundary walk and the quadratic certificate do without that search, and ``tol`` and
-    ``budget`` have no effect. Other norms get the boundary walk and the linear certificate;
-    other modules the boundary walk and, with nothing proven, lower = 0. Everything is computed in float64 whatever
+    convex-concave attack above, branch and bound below. Where neurons did not collapse (more than ``widest``
+    directions left, as in heads trained on images or embeddings) the quadratic certificate does without that search,
+    and ``tol`` and ``budget`` have no effect. A `ReadOut` is proven by single sub-classes of
+    the point's class, so its bounds need not meet. Other norms get the boundary walk and the linear certificate; other
+    modules the boundary walk and, with nothing proven, lower = 0. Everything is computed in float64 whatever
     the dtype of ``net`` and ``X``. What is proven holds for real arithmetic with the stored weights; what is found, for
     the net as it runs in float64.
 
@@ -101,6 +104,7 @@ def bracket(
     net : any module with one logit (labels +1/-1) or C logits (labels 0..C-1)
     tol : where to stop; 1e-3 is a tenth of a percent
     budget : nodes and seconds a point, see `Budget`; what is proven when it ends is returned
+    widest : directions up to which to branch and bound; it takes seconds a point from a hundred on, 60 are cheap
     pool : rows and labels for the starts of general attacks (a Dataset); None takes X and y
     progress : told ``update(done=...)`` as the work goes on
     """
@@ -117,19 +121,24 @@ def bracket(
         margin = margin_of(exact(X), y)
     _check_margins(exact, margin)
     right, tell = margin > 0, _Teller(progress)
+    inner = exact.net if isinstance(exact, ReadOut) else exact
     shallow = reduce(exact, tol) if isinstance(exact, PolyReLUNet) and norm == 2 else None
-    proven = shallow is not None and shallow.groups <= WIDE
+    proven = shallow is not None and shallow.groups <= widest
     tell(int(len(X) - right.sum()))
-    if not bool(right.any()) or (isinstance(exact, PolyReLUNet) and _constant(exact)):
+    if not bool(right.any()) or (isinstance(inner, PolyReLUNet) and _constant(inner)):
         forever = torch.where(right, torch.inf, 0.0).double()
         found = Found(forever, forever.clone(), torch.zeros_like(X), torch.zeros(len(X), dtype=torch.long))
+    elif isinstance(exact, ReadOut):
+        found = readout_bounds(exact, X, y, right, norm, widest, tol, budget, pool, seed, tell)
     elif isinstance(exact, PolyReLUNet) and shallow is not None and proven:
         found = shallow_bounds(exact, shallow, X, y, right, tol, budget, pool, seed, tell)
+    elif isinstance(exact, PolyReLUNet) and shallow is not None:
+        found = quick_bounds(exact, shallow, X, y, right, pool, seed, tell)
     else:
         found = general_bounds(exact, X, y, right, norm, pool, seed, tell)
     tell(len(X))
-    if isinstance(exact, PolyReLUNet):
-        _cut(exact, X, y, found)
+    if isinstance(inner, PolyReLUNet):
+        _cut(exact, inner, X, y, found)
     check_sandwich(found.lower, found.upper)
     status = _statuses(found, right, tol, proven)
     return Bracket(found.lower, found.upper, found.perturbation, status, norm, found.nodes)
@@ -148,7 +157,7 @@ def _constant(net: PolyReLUNet) -> bool:
     return not bool((net.weight.any(dim=1) & net.output.any(dim=0)).any())
 
 
-def _cut(net: PolyReLUNet, X: Tensor, y: Tensor, found: Found) -> None:
+def _cut(score: nn.Module, net: PolyReLUNet, X: Tensor, y: Tensor, found: Found) -> None:
     """Cut ``lower`` to ``upper`` where it is above and the attack's margin is 0 up to the rounding of the logits.
 
     The proof speaks of real arithmetic, the attack of float64: where large logits cancel, both may be right.
@@ -158,7 +167,7 @@ def _cut(net: PolyReLUNet, X: Tensor, y: Tensor, found: Found) -> None:
         return
     Z = X[over] + found.perturbation[over]
     with torch.no_grad():
-        margin = margin_of(net(Z), y[over])
+        margin = margin_of(score(Z), y[over])
         length = torch.linalg.vector_norm(net.preprocess(Z), dim=1)
         rate = torch.linalg.vector_norm(net.weight, dim=1) * (2 * net.log_scale).exp()
         size = (net.output.abs() * rate).sum(dim=1).amax() * length.pow(net.p)

@@ -20,7 +20,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from polyrelu.data import Dataset, read
+from polyrelu.data import Dataset
 from polyrelu.errors import InputError, require
 from polyrelu.files import output_folder, write_atomically
 from polyrelu.nets import Net
@@ -30,7 +30,7 @@ from polyrelu.robust.bracket import Bracket
 from polyrelu.robust.certify.branch import Budget
 from polyrelu.robust.curve import RobustCurve, curve, relative_gaps
 from polyrelu.robust.norms import check_norm
-from polyrelu.runs.evaluation_inputs import fitted, identity_of, read_net
+from polyrelu.runs.evaluation_inputs import fitted, identity_of, read_net, read_points
 from polyrelu.runs.evaluation_settings import EvaluationSettings
 from polyrelu.runs.evaluation_table import Table, finite, theory_marks
 from polyrelu.runs.folder import versions
@@ -170,7 +170,7 @@ def evaluate(settings: EvaluationSettings, out: str | Path, watcher: Watcher) ->
     """
     norm = check_norm(settings.norm)
     net = read_net(settings.net, settings.p)
-    data = read(settings.data)
+    data = read_points(net, settings)
     net, data = fitted(net, data, settings)
     count = min(len(data), settings.limit or len(data))
     X, y = data.rows(0, count), data.y[:count]

@@ -11,9 +11,13 @@ import torch
 from torch import Tensor
 
 import polyrelu
-from polyrelu.data import Dataset
+from polyrelu.data import Dataset, read
+from polyrelu.data._columns import Takes
+from polyrelu.data.labelled import places, read_labelled
 from polyrelu.errors import InputError, require
 from polyrelu.nets import Net, load, load_reference
+from polyrelu.nets.classes import classes_of
+from polyrelu.nets.store import about
 from polyrelu.runs.evaluation_settings import EvaluationSettings
 from polyrelu.runs.folder import NET
 
@@ -37,6 +41,32 @@ def read_net(text: str, p: float | None = None) -> Net:
         published = p is None and path.suffix in (".pt", ".pth")
         hint = " For a checkpoint of the published code say --reference FILE --p P." if published else ""
         raise InputError(str(error).replace("path=", f"{name}=", 1) + hint) from None
+
+
+def read_points(net: Net, settings: EvaluationSettings) -> Dataset:
+    """The data; beside a head of ``polyrelu fit`` with columns as it takes them and its classes as the net has them.
+
+    -1 and +1 (the second class) for one logit, else 0..C-1 in the order of the classes; labels may be numbers or text.
+    """
+    file = Path(settings.net)
+    said = about(file) if settings.p is None and file.is_file() else {}
+    if "classes" not in said:
+        return read(settings.data)
+    classes, names = classes_of(said, file), said.get("features")
+    takes = Takes(net.dim, None if names is None else tuple(names), said.get("label"))
+    table = read_labelled(settings.data, takes=takes)
+    if table.y is None:
+        raise InputError(f"data={settings.data}: has no labels: expected classes of the head, such as {classes[0]}.")
+    place = places(table.y, classes)
+    if (place < 0).any():
+        row = int((place < 0).argmax())
+        shown = ", ".join(str(one) for one in classes[:6].tolist()) + ", ..." * (len(classes) > 6)
+        raise InputError(
+            f"data={settings.data}: data row {row + 1} has the label {table.y[row]}: expected a class of the head "
+            f"{settings.net}, which are {shown}."
+        )
+    y = torch.from_numpy(place if net.outputs > 1 else 2.0 * place - 1)
+    return Dataset(table.X, y, table.extra.get("cluster"), table.extra.get("centres"), name=table.name)
 
 
 def fitted(net: Net, data: Dataset, settings: EvaluationSettings) -> tuple[Net, Dataset]:

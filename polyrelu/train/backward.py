@@ -1,6 +1,7 @@
-"""The gradient of a mean loss in the weights, relative to a frame: exp(-frame) / n sum_i dl_i/dtheta.
+"""The gradient of a mean loss in the weights, relative to a frame: exp(-frame) / n sum_i c_i dl_i/dtheta.
 
-With u_j = w_j / r_j, r_j = |w_j|, z_ij = relu(<x_i, u_j>) and g_i = dl_i/df a PolyReLUNet (Min & Vidal 2024) has
+With u_j = w_j / r_j, r_j = |w_j|, z_ij = relu(<x_i, u_j>), g_i = c_i dl_i/df and the weights c_i of the samples (1 if
+none are given) a PolyReLUNet (Min & Vidal 2024) has
 
     A_j = sum_i z_ij^p g_i                 dL/dv_j = r_j A_j                                  dL/db = sum_i g_i
     G_j = sum_i <v_j, g_i> z_ij^(p-1) x_i   dL/dw_j = p G_j - (p-1) <v_j, A_j> u_j
@@ -21,7 +22,7 @@ from torch import Tensor, nn
 from polyrelu.nets import PolyReLUNet
 from polyrelu.train.losses import log_add, pull
 
-Parts = Iterable[tuple[Tensor, Tensor]]
+Parts = Iterable[tuple[Tensor, ...]]  # rows, labels and, where samples are weighted, the logs of their weights
 
 
 class Gradient(Protocol):
@@ -58,7 +59,7 @@ class ByHand:
         u = net.weight / torch.where(r > 0, r, 1.0)[:, None]
         v, total = net.output, -math.inf
         G, A, b = torch.zeros_like(net.weight), torch.zeros_like(v), v.new_zeros(net.outputs)
-        for x, y in parts:
+        for x, y, *log_weight in parts:
             size = 3 * net.width * len(x)
             if size > len(self.memory):
                 self.memory = u.new_empty(size)
@@ -66,6 +67,8 @@ class ByHand:
             powers(torch.mm(u, x.T, out=high), p, low)
             f = ((v * r) @ high).T
             log_loss, log_size, direction = pull(self.loss, f if net.bias is None else f + net.bias, y)
+            for log in log_weight:
+                log_loss, log_size = log_loss + log, log_size + log
             total = log_add(total, float(log_loss.double().logsumexp(0)))
             g = (direction * (log_size - (frame + math.log(n))).exp()[:, None]).T.contiguous()
             A.addmm_(g, high.T)
@@ -112,8 +115,8 @@ class ByAutograd:
         """One pass forwards and one backwards over each part."""
         self.net.zero_grad()
         total = -math.inf
-        for x, y in parts:
-            relative = relative_loss(self.loss, logits(self.net, x), y, frame)
+        for x, y, *log_weight in parts:
+            relative = relative_loss(self.loss, logits(self.net, x), y, frame, *log_weight)
             relative.div(n).backward()  # type: ignore[no-untyped-call]
             total = log_add(total, float(relative.detach().log()) + frame)
         return total - math.log(n)
@@ -125,8 +128,10 @@ def logits(net: nn.Module, x: Tensor) -> Tensor:
     return f[:, None] if f.ndim == 1 else f
 
 
-def relative_loss(name: str, f: Tensor, y: Tensor, frame: float) -> Tensor:
-    """``sum_i l_i / exp(frame)``, differentiable also where a squared loss is exactly zero."""
+def relative_loss(name: str, f: Tensor, y: Tensor, frame: float, log_weight: Tensor | None = None) -> Tensor:
+    """``sum_i c_i l_i / exp(frame)``, differentiable also where a squared loss is exactly zero."""
     if name == "squared":
-        return pull(name, f, y).direction.square().sum() * (0.5 * math.exp(-frame))
-    return (pull(name, f, y).log_loss - frame).exp().sum()
+        squares = pull(name, f, y).direction.square().sum(1)
+        return (squares if log_weight is None else squares * log_weight.exp()).sum() * (0.5 * math.exp(-frame))
+    log_loss = pull(name, f, y).log_loss - frame
+    return (log_loss if log_weight is None else log_loss + log_weight).exp().sum()

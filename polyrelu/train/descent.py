@@ -13,7 +13,7 @@ from __future__ import annotations
 import copy
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -22,8 +22,8 @@ from torch import Tensor, nn
 from polyrelu.data import BLOCK, Dataset
 from polyrelu.errors import require
 from polyrelu.nets import PolyReLUNet
-from polyrelu.train.backward import Parts, gradient_of, logits
-from polyrelu.train.field import count_correct
+from polyrelu.train.backward import gradient_of, logits
+from polyrelu.train.batches import Batches
 from polyrelu.train.landing import Status, Until
 from polyrelu.train.losses import check_loss, log_add, pull, rivals
 from polyrelu.train.record import Probes, look, met
@@ -32,6 +32,7 @@ from polyrelu.train.trajectory import History, Progress, Silent, Trajectory, thi
 METHODS = ("gd", "sgd", "adam")
 MOMENT = ("step", "time", "passes", "log_loss", "accuracy", "margin")
 RISE, FALL, LOWEST = 2 ** (1 / 5), 2 ** (1 / 10), 1e-9
+EPS = 1e-8  # Adam's
 
 
 def descend(
@@ -50,7 +51,9 @@ def descend(
     seed: int = 0,
     progress: Progress | None = None,
     after: Trajectory | None = None,
-    each_epoch: Callable[[int, nn.Module], None] | None = None,
+    each_epoch: Callable[[int, nn.Module], bool | None] | None = None,
+    weights: Tensor | None = None,
+    unit: float = 1.0,
 ) -> Trajectory:
     """Train a copy of ``net`` by descent on the mean loss; the same Trajectory as ``flow``.
 
@@ -63,7 +66,10 @@ def descend(
     checkpoints : log10 losses at which, or just below which, to keep a copy (``Trajectory.checkpoints``)
     after : go on from an earlier run (its steps, time and history); ``net`` should be its network. Adam's moments and
         the value ``a`` of the loss-based rate start anew, and shuffling goes on with other numbers.
-    each_epoch : called with 0 and the net at the start, and with k and the net after the k-th pass over the data
+    each_epoch : called with 0 and the net at the start, and with k and the net after the k-th pass over the data; if
+        it gives True the run ends there, as if its steps were spent
+    weights : (n,) weights >= 0 of the samples; only their ratios matter. Loss and accuracy are then weighted means
+    unit : Adam on a PolyReLUNet moves as it would for rows (x - centre) / unit; see `adam`
     """
     until = Until.of(until)
     check_loss(loss)
@@ -81,18 +87,20 @@ def descend(
         checkpoints=checkpoints,
         seed=seed,
         after=after,
+        weights=weights,
+        unit=unit,
     )
     progress = progress or Silent()
     look_on = each_epoch or (lambda epoch, net: None)
     epoch, status = 0, run.verdict(until)
     try:
-        look_on(epoch, run.net)
-        while status is None and run.step < steps:
+        enough = look_on(epoch, run.net)
+        while status is None and run.step < steps and not enough:
             for _ in range(every):
-                if run.step < steps:
+                if run.step < steps and not enough:
                     run.epoch(steps)
                     epoch += 1
-                    look_on(epoch, run.net)
+                    enough = look_on(epoch, run.net)
                     if every > 1:
                         progress.update(time=run.time, log_loss=run.underway, evaluations=run.passes, neurons=0)
             if not loss_based:  # that rate has looked already
@@ -129,20 +137,18 @@ class Descent:
         checkpoints: Sequence[float],
         seed: int,
         after: Trajectory | None,
+        weights: Tensor | None = None,
+        unit: float = 1.0,
     ) -> None:
         self.net, self.data, self.loss, self.before = net, data, loss, after
         self.dtype = next(net.parameters()).dtype
-        self.y = data.y.to(self.dtype) if data.binary else data.y
-        self.batch = None if method == "gd" else min(batch, len(data))
         self.loss_based, self.rate, self.began = loss_based, rate, time.perf_counter()
         self.trained = [p for p in net.parameters() if p.requires_grad]
-        adam = method == "adam"
         self.optimiser: torch.optim.Optimizer = (
-            torch.optim.Adam(self.trained, lr=rate, fused=True) if adam else torch.optim.SGD(self.trained, lr=rate)
+            adam(net, rate, unit) if method == "adam" else torch.optim.SGD(self.trained, lr=rate)
         )
         self.gradient = gradient_of(net, loss)
-        self.X = self.gradient.rows(data.X.to(self.dtype)) if isinstance(data.X, Tensor) else None
-        self.starts = range(0, len(data), BLOCK)
+        self.batches = Batches(data, self.dtype, None if method == "gd" else batch, self.gradient.rows, weights)
         self.probes = Probes.of(net, data) if isinstance(net, PolyReLUNet) else None
         self.moments: list[dict[str, Any]] = [] if after is None else after.history.moments()
         self.step = 0 if after is None else int(after.history.clock[-1])
@@ -158,14 +164,17 @@ class Descent:
 
     def measure(self) -> None:
         """Log of the mean loss, accuracy and smallest margin on the whole training set."""
-        total, correct, self.margin = -math.inf, 0, math.inf
+        total, correct, self.margin = -math.inf, 0.0, math.inf
         with torch.no_grad():
             for start, x in self.data.blocks(BLOCK):
-                y = self.y[start : start + len(x)]
+                y, *log_weight = self.batches.labels(slice(start, start + len(x)))
                 f = logits(self.net, x.to(self.dtype))
-                total = log_add(total, float(pull(self.loss, f, y).log_loss.double().logsumexp(0)))
-                correct += count_correct(f, y)
-                self.margin = min(self.margin, float(rivals(f, y).min()))
+                log_loss = sum(log_weight, pull(self.loss, f, y).log_loss)
+                total = log_add(total, float(log_loss.double().logsumexp(0)))
+                margins = rivals(f, y).amin(1)
+                right = margins > 0
+                correct += float(right.sum() if log_weight == [] else log_weight[0].exp()[right].sum())
+                self.margin = min(self.margin, float(margins.min()))
         self.log_loss = total - math.log(len(self.data))
         self.accuracy = correct / len(self.data)
 
@@ -195,10 +204,10 @@ class Descent:
         """One pass over the data; with the loss-based rate it is undone if the loss did not fall."""
         frame = self.log_loss if self.loss_based else 0.0
         for group in self.optimiser.param_groups:
-            group["lr"] = self.rate
+            group["lr"] = self.rate * group.get("share", 1.0)
         before = (self.mark(), copy.deepcopy(self.optimiser.state_dict())) if self.loss_based else None
         rows, total = 0, -math.inf
-        for parts, n in self.batches():
+        for parts, n in self.batches(self.generator):
             total = log_add(total, self.gradient(parts, n, frame) + math.log(n))
             self.optimiser.step()
             self.step, self.time, self.passes = self.step + 1, self.time + self.rate, self.passes + n / len(self.data)
@@ -218,32 +227,6 @@ class Descent:
         for name in ("time", "log_loss", "accuracy", "margin"):
             setattr(self, name, mark[name])
         self.rate = max(self.rate / FALL, LOWEST)
-
-    def batches(self) -> Iterator[tuple[Parts, int]]:
-        """For every update its rows and labels in parts, and the number of rows.
-
-        All blocks in order for a full gradient; otherwise shuffled batches (rows not in memory: block by block).
-        """
-        n = len(self.data)
-        if self.batch is None:
-            yield ((self.rows(start, min(start + BLOCK, n)), self.y[start : start + BLOCK]) for start in self.starts), n
-        elif self.X is not None:
-            buffer = self.X.new_empty(self.batch, *self.X.shape[1:])
-            for index in torch.split(torch.randperm(n, generator=self.generator), self.batch):
-                x = torch.index_select(self.X, 0, index, out=buffer[: len(index)])
-                yield [(x, self.y[index])], len(index)
-        else:
-            for k in torch.randperm(len(self.starts), generator=self.generator).tolist():
-                start = self.starts[k]
-                x = self.rows(start, min(start + BLOCK, n))
-                for index in torch.split(torch.randperm(len(x), generator=self.generator), self.batch):
-                    yield [(x[index], self.y[start + index])], len(index)
-
-    def rows(self, start: int, stop: int) -> Tensor:
-        """Rows as the gradient takes them."""
-        if self.X is not None:
-            return self.X[start:stop]
-        return self.gradient.rows(self.data.rows(start, stop).to(self.dtype))
 
     def note(self) -> None:
         """Record where the descent stands."""
@@ -276,6 +259,27 @@ class Descent:
             settings=settings,
             checkpoints=self.checkpoints,
         )
+
+
+def adam(net: nn.Module, rate: float, unit: float = 1.0) -> torch.optim.Adam:
+    """Adam that moves a PolyReLUNet as it would for rows (x - centre) / unit, without dividing them.
+
+    f is of degree d in x - centre (1 if inputs are normalised, else p), so v = unit^-d v' where v' would be the output
+    weights for the smaller rows: their steps are unit^-d times as long, their gradients unit^d times as large.
+    """
+    output = net.output if isinstance(net, PolyReLUNet) else None
+    small = unit ** -degree(net.p, net.normalise_input) if isinstance(net, PolyReLUNet) else 1.0
+    groups = []
+    for value in net.parameters():
+        share = small if value is output else 1.0
+        if value.requires_grad:
+            groups.append({"params": [value], "share": share, "lr": rate * share, "eps": EPS / share})
+    return torch.optim.Adam(groups, fused=True)
+
+
+def degree(p: float, normalise_input: bool) -> float:
+    """The degree of a PolyReLUNet in x - centre."""
+    return 1.0 if normalise_input else p
 
 
 def check(net: nn.Module, data: Dataset, method: str, rate: float, steps: int, batch: int, every: int) -> None:

@@ -251,7 +251,7 @@ def test_parquet(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", fake)
     same(read(str(path)))
     monkeypatch.setattr(Table, "columns", (*Table.columns[:3], ["p", "q", "r", "s"]))
-    refused(path, "column c holds")
+    refused(path, "data row 1, column c: expected a number, found 'p'")
 
 
 def test_real_parquet(tmp_path):
@@ -352,8 +352,10 @@ def test_pickles_are_never_opened(tmp_path):
 
 
 def test_archives_without_the_names(tmp_path):
-    np.savez(tmp_path / "a.npz", features=X, y=Y)
-    refused(tmp_path / "a.npz", "X (n, D) and y (n,)", "it holds features, y")
+    np.savez(tmp_path / "a.npz", stuff=X, y=Y)
+    refused(tmp_path / "a.npz", "X (n, D) and y (n,)", "it holds stuff, y")
+    np.savez(tmp_path / "c.npz", X=X, other=Y)
+    refused(tmp_path / "c.npz", "X (n, D) and y (n,)")
     np.save(tmp_path / "b.npy", X)
     (tmp_path / "b.npy").rename(tmp_path / "b.npz")
     refused(tmp_path / "b.npz", "single array")

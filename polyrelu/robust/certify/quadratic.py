@@ -92,6 +92,19 @@ class Frame:
         return Frame(B, Q, float(off + lengths(net.U - B @ Q, 2.0).amax()) + h * gamma(4 * D))
 
 
+class Below(NamedTuple):
+    """constant + <g, d> + side o + <d, M d> + curve o^2, M = B^T diag(K) B + curve I: below the margin on each ball.
+
+    d (R, k) in the frame, o (R,) along what the point has outside of it.
+    """
+
+    constant: Tensor
+    g: Tensor
+    side: Tensor
+    K: Tensor
+    curve: Tensor
+
+
 class Bound(NamedTuple):
     """A lower bound of the margin over each ball (R,), where its quadratic is least as shifts e (R, h), and lambda."""
 
@@ -130,19 +143,24 @@ class Rows:
         value = (self.A * relu_power(self.T, self.net.p)).sum(dim=1) + constant
         return value, (g.square().sum(dim=1) + (along * self.outer).square()).sqrt()
 
-    def bound(self, rho: Tensor, touch: Tensor, weight: Tensor) -> Bound:
-        """The bound for balls of radius ``rho`` (R,), parabolas that touch by ``touch`` (R, h), lambda first tried."""
-        net, B = self.net, self.frame.B
+    def below(self, rho: Tensor, touch: Tensor) -> Below:
+        """The quadratic for balls of radius ``rho`` (R,) whose parabolas touch by ``touch`` (R, h), less rounding."""
+        net = self.net
         value, slope, bend = self._parabolas(rho[:, None], touch)
         constant, along, curve = self._bias(rho)
-        K = self.A * bend
-        size = (self.A.abs() * relu_power(self.T.abs() + 2 * rho[:, None], net.p)).sum(dim=1) + 4 * self.beta.abs()
+        high = self.T.abs() + 2 * rho[:, None]
+        size = (self.A.abs() * relu_power(high, net.p)).sum(dim=1) + 4 * self.beta.abs()
+        steep = (self.A.abs() * relu_power(high, net.p - 1)).sum(dim=1)
         rounding = 256 * net.p * net.eps * size * (1 + rho).pow(net.p)
-        steep = (self.A.abs() * relu_power(self.T.abs() + 2 * rho[:, None], net.p - 1)).sum(dim=1)
         rounding = rounding + 4 * net.p * steep * (net.shift + self.frame.spare * rho)
         constant = constant + (self.A * value).sum(dim=1) - rounding
-        g = (self.A * slope) @ B + along[:, None] * self.inner
-        side = along * self.outer
+        g = (self.A * slope) @ self.frame.B + along[:, None] * self.inner
+        return Below(constant, g, along * self.outer, self.A * bend, curve)
+
+    def bound(self, rho: Tensor, touch: Tensor, weight: Tensor) -> Bound:
+        """The least value on balls of radius ``rho`` (R,), ``touch`` as in `below`, ``weight`` the first lambda."""
+        B = self.frame.B
+        constant, g, side, K, curve = self.below(rho, touch)
         M = (B.T * K[:, None, :]) @ B
         M.diagonal(dim1=1, dim2=2).add_(curve[:, None])
         least = gamma(64 * (len(B) + 8)) * (K.abs().sum(dim=1) + curve.abs()) + 1e-300

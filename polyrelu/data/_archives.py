@@ -1,0 +1,104 @@
+"""Named arrays: rows, labels and sub-classes out of .npz, .npy and .safetensors. Pickles are refused everywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from safetensors import safe_open
+
+from polyrelu.errors import InputError, require
+
+ROWS = ("X", "x", "embeddings", "embedding", "features", "data", "inputs", "arr_0")
+LABELS = ("y", "label", "labels", "target", "targets", "class", "classes", "arr_1")  # in whatever case
+EXTRA = ("cluster", "centres")  # the hidden structure that a Dataset keeps
+Arrays = Mapping[str, NDArray[Any]]
+Found = tuple[Arrays, list[str], str | None]  # arrays, what was guessed, what the labels are called
+
+
+def label_file(path: Path) -> Path:
+    """Where the labels of ``path`` are: a name that ends in X has y instead, any other gets ``_y`` added.
+
+    X.npy and y.npy, train_X.npy and train_y.npy, embeddings.npy and embeddings_y.npy.
+    """
+    stem = path.stem[:-1] + "y" if path.stem.endswith("X") else path.stem + "_y"
+    return path.with_name(stem + path.suffix)
+
+
+def npz(path: Path, label: str | None, fine: str | None, like: str | None) -> Found:
+    """The arrays of a set by the names X, y, fine, cluster, centres, and what was guessed.
+
+    ``label`` and ``fine`` are names that must be there; ``like`` is what a head's labels were called, if it is there.
+    """
+    with path.open("rb") as file:  # numpy would leave a damaged one open
+        stored = np.load(file, allow_pickle=False)
+        if not isinstance(stored, np.lib.npyio.NpzFile):
+            raise InputError(f"data={path}: expected an .npz archive, this is a single array; name it .npy.")
+        return _named(stored.files, stored.__getitem__, path, label or _there(like, stored.files), fine)
+
+
+def safetensors(path: Path, label: str | None, fine: str | None, like: str | None) -> Found:
+    """The same out of a .safetensors file; a saved net is refused."""
+    with safe_open(path, framework="pt") as file:
+        if (file.metadata() or {}).get("format") == "polyrelu-net":
+            raise InputError(f"data={path}: expected data, this is a net; the order is NET, then DATA.")
+
+        def array(name: str) -> NDArray[Any]:
+            tensor: torch.Tensor = file.get_tensor(name)
+            plain: NDArray[Any] = (tensor.float() if tensor.dtype == torch.bfloat16 else tensor).numpy()
+            return plain
+
+        names = list(file.keys())
+        return _named(names, array, path, label or _there(like, names), fine)
+
+
+def npy(path: Path, label: str | None, fine: str | None, like: str | None) -> Found:
+    """Rows stay in the file and are read by blocks; labels come from the file beside it, or the one that is named."""
+    found = {"X": np.load(path, mmap_mode="r", allow_pickle=False)}
+    said = []
+    for part, given in (("y", label), ("fine", fine)):
+        file = _beside(path, part, given) if given else label_file(path)
+        if given or (part == "y" and file.is_file()):
+            found[part] = np.load(file, allow_pickle=False)
+        if part == "y" and not given and file.is_file():
+            said.append(f"Labels are those in {file.name}.")
+    return found, said, None
+
+
+def _beside(path: Path, part: str, given: str) -> Path:
+    file = next((file for file in (Path(given), path.with_name(given)) if file.is_file()), None)
+    option = "label" if part == "y" else part
+    require(file is not None, option, given, f"an .npy file, here or beside {path.name}")
+    assert file is not None
+    return file
+
+
+def _there(like: str | None, names: Sequence[str]) -> str | None:
+    return like if like in names else None
+
+
+def _named(
+    names: Sequence[str], array: Callable[[str], NDArray[Any]], path: Path, label: str | None, fine: str | None
+) -> Found:
+    """X by its usual names; y by the name given or its usual ones; only what is wanted is read."""
+    holds = f"it holds {', '.join(names) or 'nothing'}"
+    for option, given in (("label", label), ("fine", fine)):
+        require(given is None or given in names, option, given, f"the name of an array in {path.name}, {holds}")
+    rows = next((name for name in ROWS if name in names and name not in (label, fine)), None)
+    require(rows is not None, "data", path, f"X (n, D) and y (n,) inside, {holds}")
+    assert rows is not None
+    lowered = {name.lower(): name for name in reversed(names) if name not in (rows, fine)}
+    y = label or next((lowered[name] for name in LABELS if name in lowered), None)
+    found = {"X": array(rows)}
+    if y is not None:
+        found["y"] = array(y)
+    if fine is not None:
+        found["fine"] = array(fine)
+    found |= {name: array(name) for name in EXTRA if name in names}
+    usual = (rows in "Xx", y is None or y == "y" or label is not None)
+    said = [f"Rows are the array {rows!r}."] * (not usual[0]) + [f"Labels are the array {y!r}."] * (not usual[1])
+    return found, said, y

@@ -1,0 +1,67 @@
+"""Classes read out from sub-classes: g_c(x) = max_{s in class c} f_s(x) (Li et al., ICLR 2025, the multi-class net)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, final
+
+import torch
+from torch import Tensor
+
+from polyrelu.errors import require
+from polyrelu.nets._base import Net, count
+from polyrelu.nets.polyrelu_net import PolyReLUNet
+
+
+@final
+class ReadOut(Net):
+    """g_c(x) = max over the sub-classes s of class c of f_s(x), c = 0..C-1, f a `PolyReLUNet` of several logits.
+
+    The maximum, not the sum: a class holds as long as *one* of its sub-classes does, so the radius does not shrink with
+    the number of sub-classes (Li et al., ICLR 2025). Two classes are 0 and 1, as any others. Train ``net`` on the
+    sub-classes, then read the classes out.
+
+    Parameters
+    ----------
+    net : one logit for each sub-class
+    of : class of each sub-class; every class 0..C-1 has at least one, C >= 2
+    """
+
+    of: Tensor
+
+    def __init__(self, net: PolyReLUNet, of: Sequence[int] | Tensor) -> None:
+        require(isinstance(net, PolyReLUNet), "net", type(net).__name__, "a PolyReLUNet with a logit a sub-class")
+        classes = [count("of", one, least=0) for one in (of.tolist() if isinstance(of, Tensor) else of)]
+        require(len(classes) == net.outputs, "of", f"{len(classes)} classes", f"{net.outputs}, one a logit of the net")
+        every = set(classes) == set(range(max(classes) + 1)) and len(set(classes)) >= 2
+        require(every, "of", classes, "classes 0..C-1, C >= 2, each of them at least once")
+        super().__init__(net.dim, len(set(classes)), {})
+        self.net = net
+        self.register_buffer("of", torch.tensor(classes, device=net.weight.device), persistent=False)
+
+    def forward(self, X: Tensor) -> Tensor:
+        """Scores (n, C) of the rows of ``X`` (n, dim)."""
+        logits = self.net(X)
+        nothing = logits.new_full((len(logits), self.outputs), -torch.inf)
+        scores: Tensor = nothing.scatter_reduce(1, self.of.expand(len(logits), -1), logits, "amax")
+        return scores
+
+    def against(self, own: int) -> PolyReLUNet:
+        """A copy of the net with the logit of sub-class ``own`` first, then those of all sub-classes of other classes.
+
+        Where its logit 0 is the largest, the class of ``own`` is read out.
+        """
+        keep = torch.cat([self.of.new_tensor([own]), (self.of != self.of[own]).nonzero()[:, 0]])
+        chosen = ("output", "bias")
+        tensors = {name: one[keep] if name in chosen else one for name, one in self.net.state_dict().items()}
+        return PolyReLUNet.restore({**self.net.config(), "outputs": len(keep)}, tensors)
+
+    def config(self) -> dict[str, Any]:
+        """The net's config and the class of each sub-class."""
+        return {"net": self.net.config(), "of": self.of.tolist()}
+
+    @classmethod
+    def restore(cls, config: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> ReadOut:
+        """The net that had this ``config()`` and these ``state_dict()`` tensors."""
+        inner = {name.removeprefix("net."): tensor for name, tensor in tensors.items()}
+        return cls(PolyReLUNet.restore(config["net"], inner), config["of"])

@@ -1,0 +1,199 @@
+r"""A minimal l2 attack that sees only decisions: nearest neighbours, trees, services somewhere else.
+
+    1. lines from x to the nearest rows that are decided otherwise, and to the means of the other classes: bisection
+    2. at the boundary point z the normal v, from decisions at z + delta u_b, u_b random unit vectors:
+           v ~ sum_b (s_b - mean s) u_b,   s_b = 1 where the decision is wrong, -1 where it is right
+       (HopSkipJump: Chen, Jordan & Wainwright, IEEE S&P 2020); what earlier steps saw counts on, less each time
+    3. from z towards x + <z - x, v> v, the point of that plane nearest to x, as far out as z; if that is still wrong,
+       bisection towards x. The distance never grows.
+    4. coordinates of z - x set to 0 while the decision stays wrong: what trees, flat along most axes, give away.
+
+The walk begins at the end of the shortest line only: with several classes another one's boundary may be nearer.
+Every answer was decided otherwise by the model itself. An upper bound on the radius, never a proof.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from polyrelu.errors import require
+from polyrelu.robust.attacks._settings import whole
+from polyrelu.robust.attacks.contract import MinimalAttack
+from polyrelu.robust.attacks.line import first_crossing, halve
+from polyrelu.robust.attacks.pool import Labelled, Own
+from polyrelu.robust.attacks.starts import Anchor
+from polyrelu.robust.attacks.task import Task
+from polyrelu.robust.norms import lengths, unit
+from polyrelu.robust.result import AttackResult
+
+Predict = Callable[[Any], Any]  # rows (n, D) as numpy -> n labels
+
+LINES, SAMPLES, HALVINGS = 6, 12, 10  # rows to walk to; looks along each way, and halvings of the crossing
+LAST = 52  # looks of the call that owns the attack, to pull the best point to the boundary
+KEPT = 0.9  # how much of the earlier sum of normals counts at the next step
+SPREAD = 0.4  # delta, in units of |z - x|
+PARTS = (0.5, 0.25, 0.12, 0.06)  # of the coordinates, tried to be left alone at each step
+AT_ONCE = 2**23  # numbers in one block of queries
+
+
+@final
+class Decided:
+    """A predict function as a score: logit 1 for the class it says, 0 for the others, so margins are 1 or -1.
+
+    predict : rows (n, D), a numpy array of X's dtype -> n labels, each one of ``classes``
+    """
+
+    def __init__(self, predict: Predict, classes: Any) -> None:
+        self.predict = predict
+        self.classes = np.asarray(classes)
+        self.place = {name: number for number, name in enumerate(self.classes.tolist())}
+
+    def __call__(self, Z: Tensor) -> Tensor:
+        """(n, D) -> (n, C)."""
+        return functional.one_hot(self.places(Z), max(2, len(self.place))).to(Z)
+
+    def places(self, Z: Tensor) -> Tensor:
+        """The place in ``classes`` of what is said about each row, (n,)."""
+        said = np.asarray(self.predict(Z.detach().cpu().numpy()))
+        require(said.shape == (len(Z),), "predict(X).shape", said.shape, f"({len(Z)},), one label per row")
+        return self.numbers(said, "predict(X)").to(Z.device)
+
+    def numbers(self, labels: Any, name: str) -> Tensor:
+        """The places of labels, (n,); ``name`` is what an error calls them."""
+        given = np.asarray(labels).tolist()
+        strange = next((label for label in given if label not in self.place), None)
+        require(strange is None, name, strange, f"one of the classes {', '.join(map(str, self.place))}")
+        return torch.tensor([self.place[label] for label in given])
+
+
+@final
+@dataclass(frozen=True)
+class Lines(MinimalAttack):
+    """The shortest of the straight ways to the ``count`` nearest rows of other classes and to their means."""
+
+    count: int = LINES
+
+    @property
+    def norms(self) -> tuple[float, ...]:
+        """l2."""
+        return (2.0,)
+
+    def anchors(self, task: Task) -> Iterator[Anchor]:
+        """The rows of the pool, nearest first, then the means; a point without any other class stays where it is."""
+        rows, labels = task.pool.X, task.pool.y
+        far = torch.cdist(task.X, rows).masked_fill(task.y[:, None] == labels, torch.inf)
+        near, order = far.topk(min(self.count, len(rows)), dim=1, largest=False)
+        for distance, number in zip(near.T, order.T, strict=True):
+            yield torch.where(distance.isfinite()[:, None], rows[number], task.X), None
+        for label, mean in task.pool.means.items():
+            yield torch.where((task.y != label)[:, None], mean, task.X), None
+
+    def search(self, task: Task, Z: Tensor) -> None:
+        """Along the ways."""
+        first_crossing(task, Z, SAMPLES, HALVINGS)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class DecisionWalk(MinimalAttack):
+    """Steps along the boundary by estimated normals, from ``points`` (one for each row attacked) on.
+
+    queries : looks at the model for each point, about; each step spends a fifth more of them on its normal
+    """
+
+    points: Tensor
+    queries: int = 1000
+
+    @property
+    def norms(self) -> tuple[float, ...]:
+        """l2."""
+        return (2.0,)
+
+    def anchors(self, task: Task) -> Iterator[Anchor]:
+        """What was found before."""
+        yield self.points[task.rows], None
+
+    def search(self, task: Task, Z: Tensor) -> None:
+        """Normals, steps and coordinates in turn until the queries are spent."""
+        X = task.X
+        Z = halve(task, Z - X, torch.zeros_like(X[:, 0]), torch.ones_like(X[:, 0]), HALVINGS)
+        share, normal = torch.ones_like(X[:, 0]), torch.zeros_like(X)
+        left, many, turn = self.queries - HALVINGS - LAST, 30, 0
+        while left >= many // 2:
+            many = min(many, left)
+            away = lengths(Z - X, 2.0)
+            normal = KEPT * normal + self._normal(task, Z, SPREAD * away, many, turn)
+            v = unit(normal)
+            nearest = X + ((Z - X) * v).sum(dim=1, keepdim=True) * v
+            along = unit(Z + share[:, None] * (nearest - Z) - X) * away[:, None] + X
+            broken = task.margin(along) <= 0
+            nearer = halve(task, along - X, torch.full_like(share, 0.5), torch.ones_like(share), 8)
+            share = torch.where(broken, 2 * share, share / 2).clamp(max=1)
+            Z = torch.where(broken[:, None], nearer, Z)
+            Z, looks = self._fewer(task, Z, turn)
+            left -= many + 9 + looks
+            many, turn = int(many * 1.2) + 1, turn + 1
+
+    def _normal(self, task: Task, Z: Tensor, delta: Tensor, many: int, turn: int) -> Tensor:
+        """sum_b (s_b - mean s) u_b of each row, (n, D), drawn per point whatever the batch."""
+        D = Z.shape[1]
+        draws = [np.random.default_rng([task.seed, turn, row]).standard_normal((many, D)) for row in task.rows.tolist()]
+        U = unit(torch.from_numpy(np.stack(draws)).to(Z))
+        queries = (Z[:, None] + delta[:, None, None] * U).flatten(0, 1)
+        here = torch.arange(len(Z), device=Z.device).repeat_interleave(many)
+        s = -task.take(here).margin(queries).sign().view(len(Z), many)
+        return ((s - s.mean(dim=1, keepdim=True))[:, :, None] * U).sum(dim=1)
+
+    def _fewer(self, task: Task, Z: Tensor, turn: int) -> tuple[Tensor, int]:
+        """Z with random quarters of the coordinates back at x, where that is still broken; and the looks it took."""
+        for number, part in enumerate(PARTS):
+            keys = ([task.seed, turn, number, row] for row in task.rows.tolist())
+            drawn = np.stack([np.random.default_rng(key).random(Z.shape[1]) < part for key in keys])
+            trial = torch.where(torch.from_numpy(drawn).to(Z.device), task.X, Z)
+            Z = torch.where((task.margin(trial) <= 0)[:, None], trial, Z)
+        return Z, len(PARTS)
+
+
+def decision_attack(
+    predict: Predict,
+    X: Tensor,
+    y: Any,
+    *,
+    classes: Any,
+    pool: Labelled | Tensor | None = None,
+    queries: int = 1000,
+    seed: int = 0,
+) -> AttackResult:
+    """The shortest perturbation found for each row of X (n, D) with about ``queries`` decisions a point.
+
+    Parameters
+    ----------
+    predict : rows (n, D), numpy -> n labels out of ``classes``
+    y : the n labels
+    pool : rows to walk to (a Dataset, or a tensor (N, D)), best the training rows: those that ``predict`` puts into
+        another class than y. None takes X
+    queries : a point's share of the budget; lines take a tenth or two of a thousand
+    """
+    whole(least=200, queries=queries)
+    score = Decided(predict, classes)
+    X = torch.as_tensor(X)
+    labels = score.numbers(y, "y")
+    rows = X if pool is None else pool if isinstance(pool, Tensor) else pool.rows()
+    said = Own(rows.to(X), score.places(rows.to(X)))
+    lines = Lines()(score, X, labels, pool=said, seed=seed)
+    used = lines.evaluations // max(1, len(X))
+    walk = DecisionWalk(X + lines.perturbation, max(LAST + 40, queries - used))
+    batch = max(1, AT_ONCE // (X.shape[1] * 200))
+    found = walk(score, X, labels, pool=said, seed=seed, batch=batch)
+    better = found.radius < lines.radius
+    radius = torch.where(better, found.radius, lines.radius)
+    status = tuple(b if yes else a for a, b, yes in zip(lines.status, found.status, better.tolist(), strict=True))
+    perturbation = torch.where(better[:, None], found.perturbation, lines.perturbation)
+    return AttackResult(perturbation, radius, radius.isfinite(), status, lines.evaluations + found.evaluations)

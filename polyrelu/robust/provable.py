@@ -1,0 +1,90 @@
+"""What a classifier on a net can say about its own robustness: brackets, certified accuracy, attacks."""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING, Any
+
+from torch import Tensor
+
+from polyrelu.nets import Net
+from polyrelu.robust.attacks.boundary import BoundaryWalk
+from polyrelu.robust.attacks.pool import Own
+from polyrelu.robust.attacks.strongest import strongest
+from polyrelu.robust.bounds import FEW
+from polyrelu.robust.bracket import Bracket, bracket
+from polyrelu.robust.certify.branch import Budget
+from polyrelu.robust.held import held, with_neurons
+from polyrelu.robust.result import AttackResult
+
+Pool = tuple[Any, Any]
+
+
+class Provable:
+    """Methods for an estimator that has a ``net_``; ``_points(X, y)`` gives rows and labels as that net takes them."""
+
+    if TYPE_CHECKING:
+        net_: Any  # a PolyReLUNet or a ReadOut
+
+        def _points(self, X: Any, y: Any) -> tuple[Tensor, Tensor]: ...
+
+    def certify(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        norm: float | str = 2,
+        tol: float = 1e-3,
+        budget: Budget | None = None,
+        pool: Pool | None = None,
+        seed: int = 0,
+        progress: Any = None,
+    ) -> Bracket:
+        """lower_i <= radius of point i <= upper_i: proven and found, see `polyrelu.bracket`, whose arguments these are.
+
+        ``y=None`` certifies the predictions; with labels, misclassified points have radius 0. ``pool`` is a pair of
+        rows and labels that attacks may start from, best training rows; by default X, y and the neurons.
+        """
+        net, points, labels, starts = self._scene(X, y, pool)
+        return bracket(
+            net,
+            points,
+            labels,
+            norm=norm,
+            tol=tol,
+            budget=budget,
+            widest=FEW,
+            pool=starts,
+            seed=seed,
+            progress=progress,
+        )
+
+    def robust_score(
+        self, X: Any, y: Any, radius: float, *, attacked: bool = False, pool: Pool | None = None, seed: int = 0
+    ) -> Any:
+        """Certified accuracy at ``radius`` (l2, unit of X): the share of rows right and proven to stay so within it.
+
+        With ``attacked`` a pair: that, and the share that no attack could break. The truth lies between.
+        """
+        net, points, labels, starts = self._scene(X, y, pool)
+        proven, unbroken = held(net, points, labels, float(radius), pool=starts, seed=seed)
+        certified = float(proven.double().mean())
+        return (certified, float(unbroken.double().mean())) if attacked else certified
+
+    def attack(
+        self, X: Any, y: Any = None, *, radius: float | None = None, pool: Pool | None = None, seed: int = 0
+    ) -> AttackResult:
+        """Perturbations that change decisions (l2): the shortest found, or any within ``radius``. y as in `certify`.
+
+        ``AttackResult.perturbation`` (n, D) is added to X; its rows were checked with the net in float64.
+        """
+        net, points, labels, starts = self._scene(X, y, pool)
+        if radius is None:
+            return BoundaryWalk()(net, points, labels, pool=starts, seed=seed)
+        return strongest(net, points, labels, radius, pool=starts, seed=seed)
+
+    def _scene(self, X: Any, y: Any, pool: Pool | None) -> tuple[Net, Tensor, Tensor, Own]:
+        """The net in float64 on the CPU, where proofs are made; points, labels, and where attacks may start."""
+        points, labels = self._points(X, y)
+        net = copy.deepcopy(self.net_).double().cpu()
+        return net, points, labels, with_neurons(net, points, labels) if pool is None else Own(*self._points(*pool))

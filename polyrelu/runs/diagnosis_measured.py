@@ -1,0 +1,225 @@
+"""One classifier on one set of points: how far each point was found to break, and how far it is proven to hold (l2).
+
+    lower_i <= min |d| : decision(x_i + d) != y_i <= upper_i
+
+Modules (`polyrelu.robust.foreign.as_module`) are attacked through their gradients, anything else by queries of its
+predict function alone. Every perturbation counted was decided otherwise by the classifier itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, final
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from polyrelu.errors import InputError, require
+from polyrelu.nets import Net
+from polyrelu.report.diagnosis_words import EXACT, NONE, PROVEN
+from polyrelu.robust._foreign_layers import Flat
+from polyrelu.robust.attacks.decision import Decided, decision_attack
+from polyrelu.robust.attacks.pool import Own
+from polyrelu.robust.attacks.strongest import strongest
+from polyrelu.robust.bounds import FEW
+from polyrelu.robust.bracket import Bracket, BracketStatus, bracket, check_sandwich
+from polyrelu.robust.certify.branch import Budget
+from polyrelu.robust.curve import RobustCurve, curve
+from polyrelu.robust.foreign import as_module, certified, codes, decisions, provable
+from polyrelu.robust.margin import Score
+
+EFFORT = Budget(nodes=0)  # the root of branch and bound proves nearly all there is, in a tenth of the time
+QUERIES = 1000  # decisions a point where there is no gradient
+PUSHES = (0.0, 1e-9, 1e-6, 1e-4, 1e-3)  # how much longer a perturbation may get before its own model must give in
+Array = NDArray[Any]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Subject:
+    """A fitted classifier as attacks see it.
+
+    score : its logits, differentiable; or its bare decisions, where ``module`` is None and ``why`` says why
+    logits : 1, or one for each class
+    predict : its own decisions, rows as numpy -> labels; None for a torch module, which is its own judge
+    """
+
+    name: str
+    score: Score
+    module: nn.Module | None
+    classes: Array
+    logits: int
+    predict: Callable[[Any], Any] | None
+    why: str = ""
+
+    def labels(self, y: Any) -> Tensor:
+        """Labels as the logits count them."""
+        return codes(y, self.classes, self.logits)
+
+    def decide(self, X: Tensor) -> Array:
+        """The class of each row, from the classifier itself."""
+        if self.predict is not None:
+            return np.asarray(self.predict(X.numpy()))
+        with torch.no_grad():
+            scores = torch.cat([self.score(rows) for rows in torch.split(X, 4096)])
+        found: Array = self.classes[((scores > 0).long() if scores.ndim == 1 else scores.argmax(dim=1)).numpy()]
+        return found
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """A classifier's radii on some points, l2, in the unit of X.
+
+    clean : accuracy on all rows given, not only on those attacked
+    bracket : lower, upper and the perturbation behind upper, for each point attacked
+    proof : "exact", "proven" (a lower bound), or "nothing is proven": then all lower are 0
+    how : what attacked it, in words
+    """
+
+    name: str
+    clean: float
+    bracket: Bracket
+    proof: str
+    how: str
+
+    @property
+    def curve(self) -> RobustCurve:
+        """Accuracy against the radius."""
+        return curve(self.bracket)
+
+    @property
+    def broken_at(self) -> float:
+        """The radius at which half of the points were found to break."""
+        return self.curve.median_radius.upper
+
+    @property
+    def proven_to(self) -> float:
+        """The radius up to which half of the points are proven to hold; 0 where nothing is proven."""
+        return self.curve.median_radius.lower
+
+
+def subject_of(model: Any, X: Tensor, y: Any, name: str | None = None) -> Subject:
+    """What can be done with ``model``: a classifier of scikit-learn or ours, a torch module, or a predict function.
+
+    X, y : rows on which a module's decisions are compared with the model's, and all labels there are, from which the
+        classes of torch modules and bare functions are taken (in order; 0..C-1 for a module of C logits)
+    """
+    name = str(getattr(model, "__name__", type(model).__name__)) if name is None else name
+    predict = getattr(model, "predict", model)
+    if isinstance(model, nn.Module):
+        module = as_module(model)
+        return Subject(name, module, module, _classes(_logits(module, X), np.unique(y)), _logits(module, X), None)
+    require(callable(predict), "model", name, "a fitted classifier, a torch module or a predict function")
+    if predict is model:
+        classes = np.unique(np.concatenate([np.asarray(y), np.asarray(predict(X.numpy()))]))
+        return Subject(name, Decided(predict, classes), None, classes, len(classes), predict, "a bare predict function")
+    require(hasattr(model, "classes_"), "model", name, "a fitted classifier: this one has no classes_ yet")
+    predict = partial(decisions, model)
+    classes = np.asarray(model.classes_)
+    try:
+        module = as_module(model, X[:500].numpy())
+    except InputError as error:
+        return Subject(name, Decided(predict, classes), None, classes, len(classes), predict, str(error))
+    return Subject(name, module, module, classes, _logits(module, X), predict)
+
+
+def _logits(module: nn.Module, X: Tensor) -> int:
+    with torch.no_grad():
+        shape = module(X[:1]).shape
+    return 1 if len(shape) == 1 else int(shape[1])
+
+
+def _classes(logits: int, present: Array) -> Array:
+    """The classes of a torch module: 0..C-1 where the labels are such numbers, else the labels there are, in order."""
+    if logits > 1 and set(present.tolist()) <= set(range(logits)):
+        return np.arange(logits)
+    wanted = f"{max(2, logits)} classes, one for each logit of the model (two for one logit)"
+    require(len(present) == max(2, logits), "y", present.tolist()[:10], wanted)
+    return present
+
+
+def measure(
+    subject: Subject, X: Tensor, y: Array, points: Array, pool: tuple[Tensor, Array], *, radii: Array, seed: int
+) -> Measured:
+    """Attack and certify the rows ``points`` of X; accuracy is over all of X.
+
+    pool : rows and labels that attacks walk towards, best those trained on
+    radii : where the strongest attack at a radius is tried besides, on what the minimal one left
+    """
+    clean = float((subject.decide(X) == y).mean())
+    rows, said = X[torch.from_numpy(points)], y[points]
+    known = np.isin(pool[1], subject.classes)
+    near, names = pool[0][torch.from_numpy(known)], pool[1][known]
+    labels = subject.labels(said)
+    if subject.module is None and subject.predict is not None:
+        found = decision_attack(
+            subject.predict, rows, said, classes=subject.classes, pool=near, queries=QUERIES, seed=seed
+        )
+        lower, upper, step = torch.zeros(len(rows)).double(), found.radius, found.perturbation
+        how, proof = f"about {found.evaluations // len(rows)} decisions a point", NONE
+    else:
+        assert subject.module is not None
+        own = Own(near, subject.labels(names))
+        both = bracket(subject.module, rows, labels, budget=EFFORT, widest=FEW, pool=own, seed=seed)
+        lower, upper, step = both.lower, both.upper, both.perturbation
+        proof, how = PROVEN, "its gradients"
+        if not (isinstance(subject.module, Net) and provable(subject.module)):
+            more = certified(subject.module, rows, labels, budget=EFFORT)
+            proof = NONE if more is None else EXACT if _is_linear(subject.module) else PROVEN
+            lower = lower if more is None else torch.maximum(lower, more)
+            if proof != EXACT:
+                upper, step = _harder(subject.module, rows, labels, upper, step, own, radii, seed)
+    upper, step = _checked(subject, rows, said, upper, step)
+    lower = torch.where(upper > 0, lower, 0.0)  # its own predict may round a margin of 0 to the other side
+    check_sandwich(lower, upper)
+    status = tuple(_status(low, high) for low, high in zip(lower.tolist(), upper.tolist(), strict=True))
+    nodes = torch.zeros(len(rows), dtype=torch.long)
+    return Measured(subject.name, clean, Bracket(lower, upper, step, status, 2.0, nodes), proof, how)
+
+
+def _is_linear(module: nn.Module) -> bool:
+    """Affine maps alone, of which closed forms are exact; duels of three classes and more are proven, not exact."""
+    kinds = (nn.Linear, nn.Identity, nn.Dropout, nn.Sequential, Flat)
+    return all(isinstance(layer, kinds) for layer in module.modules())
+
+
+def _harder(
+    module: nn.Module, X: Tensor, y: Tensor, upper: Tensor, step: Tensor, pool: Own, radii: Array, seed: int
+) -> tuple[Tensor, Tensor]:
+    """The strongest attack at each radius on the points that the minimal one left, from the smallest radius on."""
+    for radius in sorted(radii.tolist()):
+        left = (upper > radius).nonzero()[:, 0]
+        if len(left) and radius > 0:
+            found = strongest(module, X[left], y[left], radius, pool=pool, seed=seed)
+            good = left[found.success]
+            upper[good], step[good] = found.radius[found.success], found.perturbation[found.success]
+    return upper, step
+
+
+def _checked(subject: Subject, X: Tensor, y: Array, upper: Tensor, step: Tensor) -> tuple[Tensor, Tensor]:
+    """Perturbations that the classifier itself decides otherwise, a little longer if need be; others do not count."""
+    wrong = torch.from_numpy(subject.decide(X) != y)
+    radius, sure = torch.where(wrong, 0.0, torch.inf).double(), torch.zeros_like(step)
+    left = (upper.isfinite() & ~wrong & (upper > 0)).nonzero()[:, 0]
+    for push in PUSHES:
+        if not len(left):
+            break
+        longer = step[left] * (1 + push)
+        good = torch.from_numpy(subject.decide(X[left] + longer) != y[left.numpy()])
+        sure[left[good]] = longer[good]
+        radius[left[good]] = torch.linalg.vector_norm((X[left[good]] + longer[good]) - X[left[good]], dim=1)
+        left = left[~good]
+    return radius, sure
+
+
+def _status(lower: float, upper: float) -> BracketStatus:
+    if upper == 0:
+        return BracketStatus.WRONG
+    if upper == float("inf"):
+        return BracketStatus.UNBREAKABLE if lower == upper else BracketStatus.UNBROKEN
+    return BracketStatus.CLOSED if upper <= lower * 1.001 else BracketStatus.UNPROVEN

@@ -1,0 +1,154 @@
+"""What `polyrelu predict` runs: rows in, some at a time; for each its class, the probability, and a proven radius."""
+
+from __future__ import annotations
+
+import csv
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polyrelu.data._columns import Takes
+from polyrelu.data.labelled import places, read_labelled
+from polyrelu.data.tables import SUFFIXES, Table, table_blocks
+from polyrelu.errors import InputError, require
+from polyrelu.files import output_folder, write_atomically
+from polyrelu.nets import store
+from polyrelu.robust.certify.branch import Budget
+from polyrelu.runs.heads import Watcher
+
+if TYPE_CHECKING:
+    from polyrelu.estimator import PolyReLUClassifier
+
+HEADER = ("row", "prediction", "probability")
+CERTIFIED = 100  # rows that are certified at a time
+TOL, NODES = 0.01, 30  # a radius is worked at until it is within one percent of an attack, or so many nodes are spent
+
+
+@final
+@dataclass(frozen=True)
+class Predicted:
+    """How many rows there were and how many of them right; ``labelled`` counts labels that are classes of the head.
+
+    ``labelled`` is None if there are no labels, and counts every row if the labels were named.
+    """
+
+    rows: int
+    labelled: int | None
+    right: int
+    said: tuple[str, ...]
+    radii: NDArray[np.float64]
+    typical: float | None
+
+
+def read_head(path: str) -> tuple[PolyReLUClassifier, Takes, float | None]:
+    """The head, what it takes, and the median centred norm it was fitted on, if it says so."""
+    from polyrelu.estimator import PolyReLUClassifier
+
+    require(Path(path).is_file(), "head", path, "an existing file written by polyrelu fit")
+    try:
+        head, about = PolyReLUClassifier.load(path), store.about(path)
+    except InputError as error:
+        raise InputError(str(error).replace("path=", "head=", 1)) from None
+    names = about.get("features")
+    if hasattr(head, "feature_names_in_"):
+        del head.feature_names_in_  # columns are put in order here
+    takes = Takes(head.n_features_in_, None if names is None else tuple(names), about.get("label"))
+    return head, takes, about.get("median_centred_norm")
+
+
+def predict(file: str, data: str, label: str | None, radius: bool, out: Path | None, watcher: Watcher) -> Predicted:
+    """Write a line for each row of DATA to ``out``, whole or not at all, or to stdout; rows of files come in blocks."""
+    head, takes, typical = read_head(file)
+    if out is not None:
+        _require_replaceable(out)
+        output_folder(out.parent)
+    blocks = _blocks(data, label, takes)
+    first = next(blocks)  # complaints about DATA come before anything is written
+    if out is None:
+        return _write(sys.stdout, head, first, blocks, label, radius, typical, watcher)
+    found: list[Predicted] = []
+
+    def write(temporary: Path) -> None:
+        with temporary.open("w", encoding="utf-8", newline="") as stream:
+            found.append(_write(stream, head, first, blocks, label, radius, typical, watcher))
+
+    write_atomically(out, write)
+    return found[0]
+
+
+def _blocks(data: str, label: str | None, takes: Takes) -> Iterator[Table]:
+    if Path(data).suffix.lower() in SUFFIXES:
+        return table_blocks(data, label=label, takes=takes)
+    return iter([read_labelled(data, label=label, takes=takes)])
+
+
+def _write(
+    stream: IO[str],
+    head: PolyReLUClassifier,
+    block: Table | None,
+    blocks: Iterator[Table],
+    label: str | None,
+    radius: bool,
+    typical: float | None,
+    watcher: Watcher,
+) -> Predicted:
+    lines = csv.writer(stream, lineterminator="\n")
+    fraction = radius and typical is not None
+    lines.writerow((*HEADER, *["radius"] * radius, *["fraction"] * fraction))
+    rows = labelled = right = 0
+    seen = block is not None and block.y is not None
+    said: tuple[str, ...] = block.said if block is not None else ()
+    radii: list[NDArray[np.float64]] = []
+    watcher.stage("rows", None)
+    while block is not None:
+        chosen, probability = decide(head.decision_function(block.X))
+        columns: list[Any] = [range(rows, rows + len(block)), head.classes_[chosen].tolist(), probability.tolist()]
+        if radius:
+            proven = _radii(head, block.X, rows, watcher)
+            radii.append(proven)
+            columns += [proven.tolist()] + ([(proven / typical).tolist()] if typical is not None else [])
+        lines.writerows(zip(*columns, strict=True))
+        if block.y is not None:
+            truth = places(block.y, head.classes_)
+            labelled += int((truth >= 0).sum()) if label is None else len(truth)
+            right += int((truth == chosen).sum())
+        rows += len(block)
+        watcher.update(done=rows)
+        block = next(blocks, None)
+    return Predicted(
+        rows, labelled if seen else None, right, said, np.concatenate(radii) if radii else np.empty(0), typical
+    )
+
+
+def decide(scores: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """The place of the class with the largest score, as `PolyReLUClassifier.predict`, and its probability."""
+    if scores.ndim == 1:
+        return (scores > 0).astype(np.int64), 1 / (1 + np.exp(-np.abs(scores.astype(np.float64))))
+    chosen = scores.argmax(axis=1)
+    above = scores.astype(np.float64) - scores.max(axis=1, keepdims=True)
+    return chosen, 1 / np.exp(above).sum(axis=1)
+
+
+def _radii(head: PolyReLUClassifier, X: NDArray[Any], before: int, watcher: Watcher) -> NDArray[np.float64]:
+    """How far each prediction is proven to hold."""
+    found = []
+    for start in range(0, len(X), CERTIFIED):
+        part = X[start : start + CERTIFIED]
+        found.append(head.certify(part, tol=TOL, budget=Budget(nodes=NODES)).lower.numpy())
+        watcher.update(done=before + start + len(part))
+    return np.concatenate(found)
+
+
+def _require_replaceable(out: Path) -> None:
+    """Nothing is there yet, or predictions."""
+    require(out.suffix.lower() == ".csv", "out", out, "a name that ends in .csv")
+    require(not out.is_dir(), "out", out, "a file, this is a folder")
+    if out.exists():
+        with out.open(encoding="utf-8", errors="replace") as stream:
+            mine = stream.readline().startswith(",".join(HEADER))
+        require(mine, "out", out, "another name: it is there and holds no predictions")
