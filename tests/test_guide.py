@@ -5,7 +5,11 @@ from pathlib import Path
 
 GUIDE = Path(__file__).parents[1] / "docs" / "guide.md"
 BLOCKS = re.findall(r"```python\n(.*?)```", GUIDE.read_text(encoding="utf-8"), re.DOTALL)
-SMALLER = {"points=100": "points=10", ":50]": ":20]", "digits.data / 16, digits.target": "digits.data[:500] / 16, digits.target[:500]"}
+SMALLER = {
+    "points=100": "points=10",
+    ":50]": ":20]",
+    "digits.data / 16, digits.target": "digits.data[:500] / 16, digits.target[:500]",
+}
 
 
 def test_guide_runs(tmp_path, monkeypatch, capsys):
