@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import chain
 from typing import final
 
 import torch
 from torch import Tensor
 
-from polyrelu.robust.attacks._settings import whole
 from polyrelu.robust.attacks.contract import RadiusAttack
+from polyrelu.robust.attacks.descends import Descends
 from polyrelu.robust.attacks.losses import TARGETED, Loss
-from polyrelu.robust.attacks.starts import Anchor, Start, Towards, Zero
+from polyrelu.robust.attacks.starts import Start, Towards, Zero
 from polyrelu.robust.attacks.task import Task
 
 MOMENTUM, PROGRESS = 0.75, 0.75  # alpha and rho of the paper
@@ -30,7 +28,7 @@ def checkpoints(steps: int) -> set[int]:
 
 @final
 @dataclass(frozen=True)
-class APGD(RadiusAttack):
+class APGD(Descends, RadiusAttack):
     """u = P(z_k - eta s(grad loss(z_k))),  z_{k+1} = P(z_k + .75 (u - z_k) + .25 (z_k - z_{k-1}))  (Croce & Hein 2020).
 
     eta starts at 2 r. At each checkpoint it is halved, and the point goes back to its best, if (1) fewer than 3/4 of
@@ -42,19 +40,6 @@ class APGD(RadiusAttack):
     steps: int = 60
     loss: Loss = TARGETED
     starts: tuple[Start, ...] = (Zero(), Towards())
-
-    def __post_init__(self) -> None:
-        """Check the settings."""
-        whole(steps=self.steps, starts=len(self.starts))
-
-    @property
-    def targeted(self) -> bool:
-        """As the loss is."""
-        return self.loss.targeted
-
-    def anchors(self, task: Task) -> Iterator[Anchor]:
-        """Those of the starts."""
-        return chain.from_iterable(start.anchors(task) for start in self.starts)
 
     def search(self, task: Task, Z: Tensor) -> None:
         """The paper's algorithm 1."""

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import chain
 from typing import final
 
 import torch
 from torch import Tensor
 
-from polyrelu.robust.attacks._settings import whole
 from polyrelu.robust.attacks.contract import MinimalAttack
+from polyrelu.robust.attacks.descends import Descends
 from polyrelu.robust.attacks.line import first_crossing, halve
 from polyrelu.robust.attacks.losses import TARGETED, Loss
-from polyrelu.robust.attacks.starts import Anchor, Start, Towards, Zero
+from polyrelu.robust.attacks.starts import Start, Towards, Zero
 from polyrelu.robust.attacks.task import Task
 from polyrelu.robust.norms import lengths, to_hyperplane
 
 
 @final
 @dataclass(frozen=True)
-class BoundaryWalk(MinimalAttack):
+class BoundaryWalk(Descends, MinimalAttack):
     """z <- boundary on the way from x to z + a (x + d(x) - z): a minimal attack after FAB (Croce & Hein, ICML 2020).
 
     d(.) is the shortest step, in the norm and inside the box, onto the plane {loss linearised at z = 0}; x + d(x) is
@@ -34,19 +32,6 @@ class BoundaryWalk(MinimalAttack):
     steps: int = 40
     loss: Loss = TARGETED
     starts: tuple[Start, ...] = (Zero(), Towards())
-
-    def __post_init__(self) -> None:
-        """Check the settings."""
-        whole(steps=self.steps, starts=len(self.starts))
-
-    @property
-    def targeted(self) -> bool:
-        """As the loss is."""
-        return self.loss.targeted
-
-    def anchors(self, task: Task) -> Iterator[Anchor]:
-        """Those of the starts."""
-        return chain.from_iterable(start.anchors(task) for start in self.starts)
 
     def search(self, task: Task, Z: Tensor) -> None:
         """First to the boundary, then along it; no step is longer than ``task.reach``."""

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import chain
 from typing import final
 
 import torch
@@ -13,9 +11,10 @@ from torch import Tensor
 from polyrelu.errors import require
 from polyrelu.robust.attacks._settings import positive, whole
 from polyrelu.robust.attacks.contract import MinimalAttack
+from polyrelu.robust.attacks.descends import Descends
 from polyrelu.robust.attacks.line import first_crossing
 from polyrelu.robust.attacks.losses import TARGETED, Loss
-from polyrelu.robust.attacks.starts import Anchor, Start, Zero
+from polyrelu.robust.attacks.starts import Start, Zero
 from polyrelu.robust.attacks.task import Task
 from polyrelu.robust.norms import lengths
 
@@ -24,7 +23,7 @@ DECAY, SQUARE_DECAY, GUARD = 0.9, 0.999, 1e-8  # Adam's own (Kingma & Ba, ICLR 2
 
 @final
 @dataclass(frozen=True)
-class CarliniWagner(MinimalAttack):
+class CarliniWagner(Descends, MinimalAttack):
     """min_z |z - x|^2/s^2 + c max(m(z)/m(x), -kappa) by Adam, bisecting over c  (Carlini & Wagner, S&P 2017).
 
     m is the loss, a margin; dividing by its value at x and by a length s (|start - x|, or m/|grad m| for a start at x)
@@ -51,15 +50,6 @@ class CarliniWagner(MinimalAttack):
     def norms(self) -> tuple[float, ...]:
         """Euclidean only."""
         return (2.0,)
-
-    @property
-    def targeted(self) -> bool:
-        """As the loss is."""
-        return self.loss.targeted
-
-    def anchors(self, task: Task) -> Iterator[Anchor]:
-        """Those of the starts."""
-        return chain.from_iterable(start.anchors(task) for start in self.starts)
 
     def search(self, task: Task, Z: Tensor) -> None:
         """Bisection over c: down where the last c broke the point, up where it did not."""

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import chain
 from typing import final
 
 import torch
 from torch import Tensor
 
-from polyrelu.robust.attacks._settings import whole
 from polyrelu.robust.attacks.contract import RadiusAttack
+from polyrelu.robust.attacks.descends import Descends
 from polyrelu.robust.attacks.losses import TARGETED, Loss
-from polyrelu.robust.attacks.starts import Anchor, Start, Towards, Zero
+from polyrelu.robust.attacks.starts import Start, Towards, Zero
 from polyrelu.robust.attacks.task import Task
 
 
 @final
 @dataclass(frozen=True)
-class FrankWolfe(RadiusAttack):
+class FrankWolfe(Descends, RadiusAttack):
     """z <- z + a (s - z),  s = argmin <grad loss(z), s> over ball and box  (Frank & Wolfe 1956).
 
     a is where the parabola through loss(z), its slope and loss(s) is least, at most 1. A step that does not lower the
@@ -31,19 +29,6 @@ class FrankWolfe(RadiusAttack):
     steps: int = 10
     loss: Loss = TARGETED
     starts: tuple[Start, ...] = (Zero(), Towards())
-
-    def __post_init__(self) -> None:
-        """Check the settings."""
-        whole(steps=self.steps, starts=len(self.starts))
-
-    @property
-    def targeted(self) -> bool:
-        """As the loss is."""
-        return self.loss.targeted
-
-    def anchors(self, task: Task) -> Iterator[Anchor]:
-        """Those of the starts."""
-        return chain.from_iterable(start.anchors(task) for start in self.starts)
 
     def search(self, task: Task, Z: Tensor) -> None:
         """The descent; the ends of all steps are looked at too."""

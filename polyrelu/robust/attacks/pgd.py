@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import chain
 from typing import final
 
 from torch import Tensor
 
 from polyrelu.errors import require
-from polyrelu.robust.attacks._settings import whole
 from polyrelu.robust.attacks.contract import RadiusAttack
+from polyrelu.robust.attacks.descends import Descends
 from polyrelu.robust.attacks.losses import TARGETED, Loss
-from polyrelu.robust.attacks.starts import Anchor, Start, Towards, Zero
+from polyrelu.robust.attacks.starts import Start, Towards, Zero
 from polyrelu.robust.attacks.task import Task
 
 
 @final
 @dataclass(frozen=True)
-class PGD(RadiusAttack):
+class PGD(Descends, RadiusAttack):
     """z <- P(z - a_k s(grad loss(z))),  a_k = r last^(k/(steps-1))  (Madry et al., ICLR 2018).
 
     s is the steepest direction of the norm: g/|g| for l2, sign(g) for l-infinity, the largest coordinate for l1
@@ -34,17 +32,8 @@ class PGD(RadiusAttack):
 
     def __post_init__(self) -> None:
         """Check the settings."""
-        whole(steps=self.steps, starts=len(self.starts))
+        super().__post_init__()
         require(0 < self.last <= 1, "last", self.last, "a number in (0, 1]")
-
-    @property
-    def targeted(self) -> bool:
-        """As the loss is."""
-        return self.loss.targeted
-
-    def anchors(self, task: Task) -> Iterator[Anchor]:
-        """Those of the starts."""
-        return chain.from_iterable(start.anchors(task) for start in self.starts)
 
     def search(self, task: Task, Z: Tensor) -> None:
         """The descent; the last point is looked at too."""

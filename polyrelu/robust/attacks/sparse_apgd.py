@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import chain
 from typing import final
 
 import torch
 from torch import Tensor
 
-from polyrelu.robust.attacks._settings import whole
 from polyrelu.robust.attacks.contract import RadiusAttack
+from polyrelu.robust.attacks.descends import Descends
 from polyrelu.robust.attacks.losses import CROSS_ENTROPY, Loss
-from polyrelu.robust.attacks.starts import Anchor, Random, Start
+from polyrelu.robust.attacks.starts import Random, Start
 from polyrelu.robust.attacks.task import Task
 
 RADII = ((3, 0.3), (2, 0.3), (1, 0.4))  # times the radius, share of the steps
@@ -23,7 +21,7 @@ CUT, LEAST = 1.5, 10  # what k and eta are divided by; eta >= radius / LEAST
 
 @final
 @dataclass(frozen=True)
-class SparseAPGD(RadiusAttack):
+class SparseAPGD(Descends, RadiusAttack):
     """z <- P(z - eta sign(g_k) / k),  g_k the k largest entries of the gradient (Croce & Hein, ICML 2021).
 
     k = |best - x|_0 / 1.5, renewed after every 4 % of the steps; where the best point got sparser by more than 5 %,
@@ -35,23 +33,10 @@ class SparseAPGD(RadiusAttack):
     loss: Loss = CROSS_ENTROPY
     starts: tuple[Start, ...] = (Random(5),)
 
-    def __post_init__(self) -> None:
-        """Check the settings."""
-        whole(steps=self.steps, starts=len(self.starts))
-
     @property
     def norms(self) -> tuple[float, ...]:
         """What it is made for."""
         return (1.0,)
-
-    @property
-    def targeted(self) -> bool:
-        """As the loss is."""
-        return self.loss.targeted
-
-    def anchors(self, task: Task) -> Iterator[Anchor]:
-        """Those of the starts."""
-        return chain.from_iterable(start.anchors(task) for start in self.starts)
 
     def search(self, task: Task, Z: Tensor) -> None:
         """One ball after the other."""
