@@ -27,9 +27,8 @@ from polyrelu.nets import PolyReLUNet
 from polyrelu.robust.attacks import APGD, CROSS_ENTROPY, Random
 from polyrelu.robust.attacks.sparse_apgd import SparseAPGD
 from polyrelu.robust.attacks.strongest import strongest
-from polyrelu.robust.bracket import check_sandwich
+from polyrelu.robust.bracket import bracket, check_sandwich
 from polyrelu.robust.certify.linear import certified_radius
-from polyrelu.robust.certify.quadratic import quadratic_radius
 from polyrelu.train.recipes import published_head
 
 RECIPES: dict[Profile, dict[str, Any]] = {
@@ -40,7 +39,6 @@ ATTACKED: dict[Profile, int] = {"quick": 100, "paper": 1000}
 BOX: dict[Profile, tuple[float, float] | None] = {"quick": None, "paper": (0.0, 1.0)}
 FOLLOWED = 10_000  # training images whose accuracy and features are looked at after every epoch
 STEPS: dict[Profile, int] = {"quick": 40, "paper": 100}  # of APGD; AutoAttack takes 100
-WIDEST = 500  # neurons for which the quadratic certificate takes seconds an image
 NAMES = {math.inf: "l∞", 2.0: "l2", 1.0: "l1"}
 
 
@@ -160,9 +158,9 @@ def sides(head: Head, profile: Profile, norm: float, radii: Sequence[float], see
     published = [published_attack(head, profile, r, norm, seed) for r in radii]
     proven = certified_radius(head.net, X, y, norm)
     open_ = (~published[0] & (proven <= max(radii))).nonzero()[:, 0]
-    if norm == 2 and head.net.width <= WIDEST and len(open_):  # a dearer proof, for those it may save
-        dearer = quadratic_radius(head.net, X[open_], y[open_], limit=max(radii))
-        proven[open_] = torch.maximum(proven[open_], dearer)
+    if norm == 2 and len(open_):  # a dearer proof, for those it may save
+        dearer = bracket(head.net, X[open_], y[open_], widest=0)
+        proven[open_] = torch.maximum(proven[open_], dearer.lower)
     found: tuple[list[float], list[float], list[float]] = ([], [], [])
     for r, broken in zip(radii, published, strict=True):
         check_sandwich(proven, torch.where(broken, r, torch.inf).double())

@@ -20,7 +20,7 @@ from polyrelu.robust.certify.branch import Budget, certify
 from polyrelu.robust.certify.krylov import quick_radius
 from polyrelu.robust.certify.linear import certified_radius
 from polyrelu.robust.margin import margin_of
-from polyrelu.robust.projection import nearest
+from polyrelu.robust.projection import likely, nearest
 from polyrelu.robust.seek import descend, seek
 from polyrelu.robust.shallow import Rows, Shallow
 
@@ -34,6 +34,7 @@ WALK = 20_000  # weights up to which the general attack is worth its time beside
 AGAIN, AGAIN_NODES = 4, 10  # rounds and nodes for points whose bounds did not meet; for small budgets half of them
 LOOKS = 5_000_000  # weights times points of a walk between two reports
 STARTS, STEPS = 3, 8  # of the attacks on neurons that did not collapse: for each rival, and along the boundary
+RIVALS = 3  # classes attacked for each point, if there are more
 POINTS = 2000  # at a time: a thousand neurons and inputs fit in memory many times
 
 
@@ -161,7 +162,7 @@ def quick_bounds(
     blind = shallow.normalised and shallow.p > 1 and bool(shallow.bias.any())  # that attack does not see such a bias
     for here in torch.split(right.nonzero()[:, 0], POINTS // 10):
         points, labels = X[here], y[here]
-        rows = shallow.rows(points, labels)
+        rows = likely(shallow, shallow.rows(points, labels), RIVALS)
         broken = lift(net, shallow, points, labels, rows, nearest(shallow, rows, STARTS))
         lost = broken.radius.isinf().nonzero()[:, 0]
         if len(lost):

@@ -22,6 +22,7 @@ from polyrelu.robust.shallow import Rows, Shallow
 
 STEPS = 40
 TURNS = 4
+MANY = 200_000  # numbers in an operation, from which two threads are faster than one
 
 
 @final
@@ -67,9 +68,13 @@ class Nearest(NamedTuple):
     breaks: Tensor
 
 
-@single_threaded
 def nearest(net: Shallow, rows: Rows, starts: int = 8) -> Nearest:
     """The nearest breaking point of each row over all starts; after a few steps only the best starts go on."""
+    small = len(rows) * starts * net.groups < MANY
+    return (single_threaded(_nearest) if small else _nearest)(net, rows, starts)
+
+
+def _nearest(net: Shallow, rows: Rows, starts: int) -> Nearest:
     part = sides(net, rows)
     zeta = _tangents(net, rows, part, starts)
     R, S, k = zeta.shape
@@ -91,6 +96,17 @@ def nearest(net: Shallow, rows: Rows, starts: int = 8) -> Nearest:
     radius = torch.where(found.breaks, found.radius, torch.inf).view(R, S)
     best = radius.argmin(dim=1) + S * torch.arange(R)
     return Nearest(found.z[best], found.radius[best], found.breaks[best])
+
+
+def likely(net: Shallow, rows: Rows, count: int) -> Rows:
+    """The rows of the ``count`` rivals of each point that seem nearest: margin / |gradient|, the first step's length."""
+    part, T = sides(net, rows), rows.s @ net.C.T
+    own, up = root(T, part.own, part.own_constant, net.p)
+    other, down = root(T, part.opposite, part.opposite_constant, net.p)
+    far = (own - other) / torch.linalg.vector_norm((up - down) @ net.C, dim=1).clamp(min=1e-300)
+    n, rivals = len(rows.pre), len(rows) // len(rows.pre)
+    best = far.view(n, rivals).topk(min(count, rivals), dim=1, largest=False).indices.sort(dim=1).values
+    return rows.only((best + rivals * torch.arange(n)[:, None]).flatten())
 
 
 def project(net: Shallow, s: Tensor, part: Sides, zeta: Tensor, steps: int = 12) -> Tensor:

@@ -14,7 +14,7 @@ then subtracted, is counted in units of |V_yj| + |V_cj|. What is proven for "P -
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import final
 
 import torch
@@ -51,10 +51,14 @@ class Rows:
     def of(self, points: Tensor) -> tuple[Tensor, Rows]:
         """The numbers of the rows of these ``points`` (in rising order), and those rows as if there were no others."""
         mine = torch.isin(self.point, points).nonzero()[:, 0]
-        parts = (self.rival, self.s, self.coefficient, self.beta, self.length)
-        rival, s, coefficient, beta, length = (part[mine] for part in parts)
         place = torch.searchsorted(points, self.point[mine])
-        return mine, Rows(place, rival, s, coefficient, beta, length, self.pre[points])
+        return mine, replace(self.only(mine), point=place, pre=self.pre[points])
+
+    def only(self, mine: Tensor) -> Rows:
+        """These rows, of the same points."""
+        parts = (self.point, self.rival, self.s, self.coefficient, self.beta, self.length)
+        point, rival, s, coefficient, beta, length = (part[mine] for part in parts)
+        return Rows(point, rival, s, coefficient, beta, length, self.pre)
 
     def __len__(self) -> int:
         """Number of rows."""

@@ -99,10 +99,13 @@ def _least(
     shift = (step / torch.where(size > 0, size, 1.0)[:, None]) @ net.U.T
     radius = _search(first, squares, far, shift, torch.full_like(far, torch.inf), ROUNDS)
     if not bool(nearest.all()):
-        others, limit = rows.of(~nearest), radius[point[~nearest]]
-        start = _bound(others, squares, limit, torch.zeros_like(others.T), SEARCH)[1]
-        found = _search(others, squares, limit / FIRST, start, limit, AGAIN)
-        radius = radius.scatter_reduce(0, point[~nearest], found, "amin")
+        far, limit = (~nearest).nonzero()[:, 0], radius[point[~nearest]]
+        others = rows.of(far)
+        value, start, _ = _bound(others, squares, limit, torch.zeros_like(others.T), SEARCH)
+        left = (~(value > 0)).nonzero()[:, 0]  # the others hold as far as the nearest
+        if len(left):
+            some = others.of(left), squares, limit[left] / FIRST, start[left], limit[left], AGAIN
+            radius = radius.scatter_reduce(0, point[far[left]], _search(*some), "amin")
     return radius * placed.scale / ((1 + net.eps) * (1 + frame.spare))
 
 
