@@ -99,7 +99,7 @@ def _nearest(net: Shallow, rows: Rows, starts: int) -> Nearest:
 
 
 def likely(net: Shallow, rows: Rows, count: int) -> Rows:
-    """The rows of the ``count`` rivals of each point that seem nearest: margin / |gradient|, the first step's length."""
+    """The rows of the ``count`` rivals of each point that seem nearest: by margin / |gradient|, a first step."""
     part, T = sides(net, rows), rows.s @ net.C.T
     own, up = root(T, part.own, part.own_constant, net.p)
     other, down = root(T, part.opposite, part.opposite_constant, net.p)
