@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from polyrelu import __version__
-from polyrelu.commands import claims, data, evaluate, flow, inspect, reproduce, sweep
+from polyrelu.commands import claims, data, evaluate, explore, flow, inspect, reproduce, sweep
 
 app = typer.Typer(
     help="What did gradient training make a classifier learn, and how far can it be trusted?",
@@ -21,6 +21,7 @@ app.command(epilog=flow.EPILOG)(flow.flow)
 app.command(epilog=reproduce.EPILOG)(reproduce.reproduce)
 app.command(epilog=evaluate.EPILOG)(evaluate.evaluate)
 app.command(epilog=inspect.EPILOG)(inspect.inspect)
+app.command(epilog=explore.EPILOG)(explore.explore)
 app.add_typer(sweep.app, name="sweep")
 app.add_typer(claims.app, name="claims")
 app.add_typer(data.app, name="data")
