@@ -1,7 +1,8 @@
 """A flow as a stream of frames: u_j = w_j/|w_j| seen from the sub-class centres, and |v_j| |w_j|.
 
-Every frame holds cos(w_j, mu_k) for all neurons j and centres k, and the cosines to both class averages. That is all the page needs for the sphere (three
-chosen centres), the matrix, and the decision in the plane of two centres, where f = sum_j y_j |v_j||w_j| relu(<x, u_j>)^p.
+Every frame holds cos(w_j, mu_k) for all neurons j and centres k, and the cosines to both class averages: all that the
+page needs for the sphere (three chosen centres), for the matrix, and for the decision in the plane of two centres,
+where f(x) = sum_j y_j |v_j||w_j| relu(<x, u_j>)^p.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from polyrelu.bias.phases import Moment, phases
 from polyrelu.bias.decomposition import decompose
+from polyrelu.bias.phases import Moment, phases
 from polyrelu.explorer.problem import Problem
 from polyrelu.nets import PolyReLUNet
 from polyrelu.runs.settings import FlowSettings

@@ -77,8 +77,8 @@ class Setting:
         """Refuse what is too much for a page, or what there is not."""
         for limit in LIMITS:
             object.__setattr__(self, limit.name, limit.check(getattr(self, limit.name)))
-        for name, allowed in CHOICES.items():
-            require(getattr(self, name) in allowed, name, _short(getattr(self, name)), f"one of {', '.join(allowed)}")
+        for name, words in CHOICES.items():
+            require(getattr(self, name) in words, name, _short(getattr(self, name)), f"one of {', '.join(words)}")
         clusters = self.positive + self.negative
         enough = f"at least {clusters}, one direction for each of {self.positive}+{self.negative} sub-classes"
         require(self.dim >= clusters or self.data == "digits", "dim", self.dim, enough)

@@ -41,17 +41,23 @@ class Question:
     @classmethod
     def of(cls, given: Mapping[str, Any], recording: Recording) -> Question:
         """From what a page sent."""
-        pair, point = given.get("centres"), given.get("point")
+        pair, point = _two(given.get("centres"), int), _two(given.get("point"), (int, float))
         K = len(recording.problem.centres)
-        good = isinstance(pair, list) and len(pair) == 2 and all(type(k) is int and 0 <= k < K for k in pair)
-        require(good and pair[0] != pair[1], "centres", str(pair)[:40], f"two different numbers below {K}")
-        good = isinstance(point, list) and len(point) == 2 and all(type(a) in (int, float) for a in point)
-        require(good and max(map(abs, point)) <= FARTHEST, "point", str(point)[:40], "two numbers, at most 100")
-        frame, pgd, label = given.get("frame"), given.get("pgd", 0), given.get("label")
+        good = all(0 <= k < K for k in pair) and len(set(pair)) == 2
+        require(good, "centres", str(given.get("centres"))[:40], f"two different numbers below {K}")
+        good = len(point) == 2 and all(abs(a) <= FARTHEST for a in point)  # NaN is not
+        require(good, "point", str(given.get("point"))[:40], f"two numbers of size {FARTHEST:g} at most")
+        frame, pgd, label = (given.get(name, 0) for name in ("frame", "pgd", "label"))
         require(type(frame) is int and frame >= 0, "frame", str(frame)[:40], "a whole number >= 0")
         require(type(pgd) in (int, float) and 0 <= pgd <= FARTHEST, "pgd", str(pgd)[:40], "a radius, or 0 for none")
         require(label in (1, -1), "label", str(label)[:40], "1 or -1")
         return cls(frame, (pair[0], pair[1]), (float(point[0]), float(point[1])), int(label), float(pgd))
+
+
+def _two(given: Any, kind: type | tuple[type, ...]) -> list[Any]:
+    """A list of two such numbers, or nothing."""
+    good = isinstance(given, list) and len(given) == 2
+    return given if good and all(isinstance(a, kind) and not isinstance(a, bool) for a in given) else []
 
 
 def answer(recording: Recording, question: Question) -> Message:

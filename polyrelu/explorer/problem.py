@@ -16,7 +16,6 @@ from torch import Tensor
 from polyrelu.data import Dataset, OrthonormalMixture, read
 from polyrelu.explorer.limits import Setting
 from polyrelu.nets import Polar, PolyReLUNet
-from polyrelu.robust.theory import HALF_GAP
 from polyrelu.train.recipes import mean
 
 TEST = 60  # fresh points that are bracketed
@@ -59,7 +58,7 @@ class Problem:
         """1/sqrt(K) and sqrt(2)/2 (Min & Vidal 2024, Theorem 1), where they are about these data."""
         if self.setting.data == "digits":
             return {}
-        return {"average": 1 / math.sqrt(len(self.sides)), "centre": HALF_GAP}
+        return {"average": 1 / math.sqrt(len(self.sides)), "centre": math.sqrt(2) / 2}
 
     def seen(self, rows: Tensor) -> Tensor:
         """Rows as the net sees them, its centre subtracted."""

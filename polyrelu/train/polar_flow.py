@@ -26,7 +26,7 @@ from polyrelu.train.groups import Roll
 from polyrelu.train.landing import Landing, Status, Until
 from polyrelu.train.pair import Point, StepUnderflowError
 from polyrelu.train.polar import State, distance, error_size
-from polyrelu.train.record import Probes, Recorder, median_alignment, Watch
+from polyrelu.train.record import Probes, Recorder, Watch, median_alignment
 from polyrelu.train.surrogate import summarise
 from polyrelu.train.trajectory import History, Progress, Trajectory
 

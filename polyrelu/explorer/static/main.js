@@ -26,7 +26,7 @@ if (stored) document.documentElement.dataset.theme = stored;
 readColours();
 
 const redraw = () => { state.dirty = true; };
-const player = new Player(() => { redraw(); pointed.later(); });
+const player = new Player(redraw);
 const sphere = new Sphere($("#sphere canvas"), redraw), matrix = new Matrix($("#matrix canvas")), curve = new Curve($("#curve canvas"));
 const timeline = new Timeline($("#timeline canvas"), (share) => player.seek(share));
 const pointed = new Pointed(tab, !about.recorded, redraw, trouble);
@@ -161,7 +161,7 @@ function draw(recording, now) {
   const coming = state.incoming !== recording && state.incoming?.frames.length ? state.incoming : recording;
   timeline.draw(coming, coming === recording ? player.x : coming.last);
   curve.draw(recording);
-  pointed.draw(recording, shown, Math.round(player.x), player.playing);
+  pointed.draw(recording, shown, Math.round(player.x));
   $("#clock").textContent = `t = ${fromLog(moment.logTime)}   loss ${fromLog(moment.logLoss)}   step ${Math.round(player.x)} of ${recording.last}`;
   document.body.dataset.drawn = Number(document.body.dataset.drawn ?? 0) + 1;
 }

@@ -47,7 +47,7 @@ export class Plane {
   begin(unit, low) {
     const { pen, width, height } = fresh(this.canvas);
     Object.assign(this, { unit, scale: Math.min(width, height) / (2.25 * unit) });
-    Object.assign(this, { cx: width / 2 - 0.5 * unit * this.scale, cy: height / 2 - low * unit * this.scale });
+    Object.assign(this, { cx: width / 2 - 0.65 * unit * this.scale, cy: height / 2 - low * unit * this.scale });
     return { pen, at: ([a, b]) => [this.cx + a * this.scale, this.cy - b * this.scale] };
   }
 

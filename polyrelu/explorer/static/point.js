@@ -51,9 +51,12 @@ export class Pointed {
     this.again();
   }
 
-  later() {
+  // Look at the moment that is shown, once it has rested.
+  settle(recording, frame) {
+    if (this.now === frame) return;
+    this.now = frame;
     clearTimeout(this.rest);
-    this.rest = setTimeout(() => { if (this.recording && this.now !== this.frame) this.look(this.recording, this.now, this.pgd); }, SETTLED);
+    this.rest = setTimeout(() => { if (this.recording === recording && this.frame !== frame) this.look(recording, frame, this.pgd); }, SETTLED);
   }
 
   async again() {
@@ -83,7 +86,7 @@ export class Pointed {
   moving() { return Math.abs(this.goal - this.ball) > 1e-4; }
 
   draw(recording, moment, frame) {
-    this.now = frame;
+    this.settle(recording, frame);
     this.ball = this.moving() ? this.ball + 0.15 * (this.goal - this.ball) : this.goal;
     const reply = this.reply, fits = reply && (this.of === recording || !this.asking);
     this.left.flat(recording, moment, this.pair, this.point, this.label, fits ? reply : null, this.ball);

@@ -68,15 +68,26 @@ export class Recording {
     };
   }
 
+  // What follows from all frames so far, computed once for each number of them.
+  once(name, make) {
+    const kept = (this.kept ??= {});
+    if (kept[name]?.frames !== this.frames.length) kept[name] = { frames: this.frames.length, value: make() };
+    return kept[name].value;
+  }
+
   // log |v||w| of the largest neuron at the end, and of a usual one at the beginning: the range of sizes.
   get range() {
-    const most = Math.max(...this.frames.at(-1).logs);
-    const least = [...this.frames[0].logs].sort((a, b) => a - b)[this.width >> 1];
-    return { most, span: Math.max(4, most - least) };
+    return this.once("range", () => {
+      const most = Math.max(...this.frames.at(-1).logs);
+      const least = [...this.frames[0].logs].sort((a, b) => a - b)[this.width >> 1];
+      return { most, span: Math.max(4, most - least) };
+    });
   }
 
   // Weighted medians over neurons, frame by frame; each counts as its contribution at the end.
-  medians(kind) {
+  medians(kind) { return this.once(kind, () => this.middle(kind)); }
+
+  middle(kind) {
     const last = this.frames.at(-1).logs, most = Math.max(...last);
     const weight = last.map((log) => Math.exp(log - most)), total = weight.reduce((sum, one) => sum + one, 0);
     return this.frames.map((frame) => {

@@ -110,15 +110,16 @@ export class Sphere {
     const mark = (column, shape, colour, name, radius) => {
       const v = where(recording.gram, column), far = Math.hypot(...v);
       if (far < 0.25) return;
-      const [x, y, depth] = place(v), [lx, ly] = place(v.map((one) => one * (1 + 0.17 / far)));
+      const [x, y, depth] = place(v), [ox, oy] = place([0, 0, 0]), off = Math.hypot(x - ox, y - oy);
+      const [lx, ly] = off > 40 ? [x + (24 * (x - ox)) / off, y + (20 * (y - oy)) / off] : [x, y - 20];
       pen.globalAlpha = depth < -0.05 ? 0.5 : 1;
       shape(pen, x, y, radius); pen.strokeStyle = colour; pen.lineWidth = 2.2; pen.stroke();
       pen.lineWidth = 3; pen.strokeStyle = ink.panel; pen.strokeText(name, lx, ly);
       pen.fillStyle = colour; pen.fillText(name, lx, ly);
     };
-    names.forEach((name, k) => mark(k, dot, ink.centre, `centre ${name}`, 9));
-    if (sides.some((one) => one > 0)) mark(recording.axes, diamond, ink.average, "average +", 11);
-    if (sides.some((one) => one < 0)) mark(recording.axes + 1, diamond, ink.average, "average −", 11);
+    names.forEach((name, k) => mark(k, dot, ink.centre, name, 9));
+    if (sides.some((one) => one > 0)) mark(recording.axes, diamond, ink.average, "ø+", 11);
+    if (sides.some((one) => one < 0)) mark(recording.axes + 1, diamond, ink.average, "ø−", 11);
     pen.globalAlpha = 1;
   }
 }
