@@ -56,6 +56,7 @@ def listen(port: int) -> socket.socket:
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind(("127.0.0.1", port))
+        listener.listen()  # a browser that comes at once waits
     except OSError as error:
         listener.close()
         fail(f"port={port}: {error.strerror}; choose another with --port, or --port 0 for any free one.")

@@ -18,9 +18,9 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from polyrelu.bias.decomposition import decompose
-from polyrelu.bias.phases import Moment, phases
+from polyrelu.bias.phases import phases
 from polyrelu.explorer.problem import Problem
-from polyrelu.nets import PolyReLUNet
+from polyrelu.nets import Polar, PolyReLUNet
 from polyrelu.runs.settings import FlowSettings
 from polyrelu.train import Trajectory, flow
 from polyrelu.train.polar import State
@@ -28,6 +28,8 @@ from polyrelu.train.polar import State
 Message = dict[str, Any]
 Tell = Callable[[Message], None]  # hands a message on; raises when nobody wants it any more
 KEPT = 4_000_000  # numbers of all neurons kept of a run, so that any moment of it can be looked at
+CHANGES = (0.02, 0.1, 0.3)  # of a cosine, of the log loss, of the usual log contribution: worth a frame
+MANY = 100  # frames after which twice as much must change
 SHOWN = 120  # training points on the sphere
 
 
@@ -48,21 +50,46 @@ class Frame:
 
 
 class Recording:
-    """Watches a flow: tells every moment to the page, and keeps neurons of as many moments as there is room for."""
+    """Watches a flow: tells the page where something changed, and keeps neurons of as many moments as there is room.
+
+    A moment is told if since the last one that was some cosine, the loss (in logs) or the usual log |v_j||w_j| changed
+    by ``CHANGES``; after every ``MANY`` frames twice that is asked. So a flow of thousands of steps has few hundred.
+    """
 
     def __init__(self, problem: Problem, tell: Tell) -> None:
         """``tell`` may raise to end the flow."""
         self.problem, self.tell = problem, tell
         self.columns, self.count, self.stride = problem.columns(), 0, 1
         self.frames: list[Frame] = []
+        self.seen: list[Tensor] = []
+        self.last: Callable[[], None] | None = None  # tells the latest moment, if that was not worth it by itself
 
     def __call__(self, moment: dict[str, Any], state: State) -> None:
         """One more moment."""
         polar = state.polar()
+        cosines, logs = polar.u @ self.columns.T, torch.as_tensor(moment["log_contribution"]).double()
+        seen = [cosines, torch.tensor([moment["log_loss"]]), logs.median()[None]]
+        factor = 2.0 ** (self.count // MANY)
+        still = [bool((a - b).abs().max() < factor * c) for a, b, c in zip(seen, self.seen, CHANGES, strict=False)]
+        self.last = lambda: self.say(moment, polar, cosines, logs)
+        if not still or not all(still):
+            self.seen = seen
+            self.finish()
+        else:
+            self.tell({"kind": "working"})
+
+    def finish(self) -> None:
+        """Tell the latest moment if it was not told."""
+        if self.last is not None:
+            self.last()
+        self.last = None
+
+    def say(self, moment: dict[str, Any], polar: Polar, cosines: Tensor, logs: Tensor) -> None:
+        """Tell one moment and keep it."""
         q = polar.q
         read_out = q[:, 0] if q.shape[1] == 1 else q @ self.problem.sides.to(q.dtype)
-        logs = torch.as_tensor(moment["log_contribution"]).double()
         self.keep(Frame(self.count, polar.u.clone(), read_out.clone(), logs))
+        self.count += 1
         self.tell(
             {
                 "kind": "frame",
@@ -70,12 +97,11 @@ class Recording:
                 "log_time": finite(moment["log_time"]),
                 "log_loss": moment["log_loss"],
                 "accuracy": moment["accuracy"],
-                "cosines": packed(polar.u @ self.columns.T),
+                "cosines": packed(cosines),
                 "log_contribution": packed(logs),
                 "read_out": packed(read_out),
             }
         )
-        self.count += 1
 
     def keep(self, frame: Frame) -> None:
         """Every ``stride``-th moment and the last; the stride doubles when the room is used up."""
@@ -100,6 +126,7 @@ def stream(problem: Problem, tell: Tell) -> tuple[Recording, Trajectory]:
     tell(start(problem))
     recording = Recording(problem, tell)
     run = flow(problem.net, problem.train, loss=problem.loss, until=problem.until, watch=recording)
+    recording.finish()
     tell(end(problem, recording, run))
     return recording, run
 
@@ -130,7 +157,6 @@ def start(problem: Problem) -> Message:
 def end(problem: Problem, recording: Recording, run: Trajectory) -> Message:
     """How it ended, when which phase did, and what the neurons learned."""
     when = phases(run)
-    history = run.history
     net = recording.net(recording.frames[-1])
     learned = decompose(net, problem.centres, problem.sides).learned()
     return {
@@ -141,8 +167,8 @@ def end(problem: Problem, recording: Recording, run: Trajectory) -> Message:
         "evaluations": run.evaluations,
         "log_loss": run.log_loss,
         "accuracy": run.accuracy,
-        "aligned": _place(history.clock, when.aligned),
-        "fallen": _place(history.clock, when.fallen),
+        "aligned": None if when.aligned is None else when.aligned.clock,
+        "fallen": None if when.fallen is None else when.fallen.clock,
         "verdict": learned.verdict,
         "score": finite(learned.score),
     }
@@ -161,8 +187,3 @@ def command(problem: Problem) -> str:
 def finite(value: float) -> float | None:
     """JSON has no infinity."""
     return float(value) if np.isfinite(value) else None
-
-
-def _place(clock: np.ndarray[Any, Any], moment: Moment | None) -> float | None:
-    """A moment in (fractional) frames."""
-    return None if moment is None else float(np.interp(moment.clock, clock, np.arange(len(clock))))

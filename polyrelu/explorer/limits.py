@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, final
@@ -34,12 +33,10 @@ class Limit:
         """The value as the number it is, or a sentence why not."""
         kind = "a whole number" if self.whole else "a number"
         allowed = f"{kind} from {self.least:.15g} to {self.most:.15g}, for the page; polyrelu flow takes larger ones"
-        good = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
-        require(good, self.name, _short(value), allowed)
-        number = float(value)  # type: ignore[arg-type]
-        require(self.least <= number <= self.most, self.name, _short(value), allowed)
-        require(not self.whole or number.is_integer(), self.name, _short(value), allowed)
-        return int(number) if self.whole else number
+        if not isinstance(value, (int, float)) or isinstance(value, bool) or not self.least <= value <= self.most:
+            raise InputError(f"{self.name}={_short(value)}: expected {allowed}.")  # NaN too
+        require(not self.whole or float(value).is_integer(), self.name, value, allowed)
+        return int(value) if self.whole else float(value)
 
 
 LIMITS = (
@@ -113,5 +110,7 @@ def table() -> list[dict[str, Any]]:
 
 def _short(value: object) -> str:
     """A value in a sentence, however long it came."""
+    if isinstance(value, int) and abs(value) >= 10**30:
+        return "a number of more than 30 digits"
     text = repr(value)
     return text if len(text) <= 40 else f"{text[:37]}..."

@@ -15,7 +15,8 @@ import { Timeline } from "explorer/timeline.js";
 import { verdict } from "explorer/verdict.js";
 import { write } from "explorer/words.js";
 
-const PATIENCE = 1200; // milliseconds after which a flow that has not ended is shown as it comes
+const PATIENCE = 1200, BREATH = 300; // milliseconds: when a flow that has not ended is shown as it comes; between flows
+const TURNED = 8; // frames after which neurons have turned enough to be worth a look
 const about = JSON.parse(document.querySelector("#about").textContent), $ = (name) => document.querySelector(name);
 const tab = `tab-${[...crypto.getRandomValues(new Uint8Array(12))].map((one) => one.toString(16).padStart(2, "0")).join("")}`;
 const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
@@ -31,7 +32,21 @@ const sphere = new Sphere($("#sphere canvas"), redraw), matrix = new Matrix($("#
 const timeline = new Timeline($("#timeline canvas"), (share) => player.seek(share));
 const pointed = new Pointed(tab, !about.recorded, redraw, trouble);
 const show = new Show();
-const controls = new Controls(about, (setting) => begin(setting, null, false), (preset) => choose(preset));
+const controls = new Controls(about, slide, choose);
+
+// A slider moves: at once, then at most every BREATH milliseconds, so that a flow gets somewhere while it is dragged.
+function slide(setting) {
+  state.asked = setting;
+  if (state.breath) return;
+  const go = () => {
+    state.breath = null;
+    if (!state.asked) return;
+    begin(state.asked, null, false);
+    state.asked = null;
+    state.breath = setTimeout(go, BREATH);
+  };
+  go();
+}
 
 function choose(preset) {
   if (preset) begin(preset.setting, preset, true);
@@ -42,6 +57,8 @@ function choose(preset) {
 async function begin(setting, preset, play) {
   clearTimeout(state.wait);
   state.abort?.abort();
+  const half = state.incoming;
+  if (!play && half && half !== state.current && half.frames.length > TURNED) take(half, false);
   if (about.recorded) return trouble("This file plays what was recorded; polyrelu explore computes anew.");
   const recording = new Recording(), abort = new AbortController();
   Object.assign(state, { incoming: recording, abort, preset });
@@ -67,6 +84,7 @@ async function begin(setting, preset, play) {
 function receive(recording, message, play) {
   if (state.incoming !== recording) return;
   recording.add(message);
+  if (message.kind === "start" && message.own) controls.show(message.setting, "own");
   if (message.kind === "frame") {
     document.body.dataset.frames = recording.frames.length;
     if (play && recording.frames.length === 1) take(recording, true);
@@ -84,10 +102,11 @@ function take(recording, play) {
   show.leave(state.current);
   state.current = recording;
   player.length = recording.last;
-  if (recording.axes < 3 || state.axes.some((k) => k >= recording.axes)) state.axes = [0, 1, 2];
-  state.axes = state.axes.filter((k) => k < recording.axes);
-  pointed.fit(recording);
-  chooseAxes(recording);
+  if (pointed.fit(recording)) {
+    const own = recording.start.sides.flatMap((side, k) => (side > 0 ? [k] : []));
+    state.axes = (own.length > 2 ? own : [0, 1, 2]).slice(0, 3).filter((k) => k < recording.axes);
+    chooseAxes(recording);
+  }
   if (play && !calm) player.play(0);
   else if (live) player.play(1);
   else if (!player.playing) player.x = share * recording.last;
@@ -100,10 +119,10 @@ function told() {
   verdict($("#verdict"), recording);
   write($("#words"), recording, state.preset, !about.recorded);
   const { start, robust } = recording, whole = recording.axes === start.dim && start.dim <= 3;
-  $("#sphere .note").textContent = whole ? `as they are, in ${start.dim} dimensions`
+  $("#sphere .note").textContent = start.own ? "at the end of the run, on three centres" : whole ? `as they are, in ${start.dim} dimensions`
     : `directions in R^${start.dim}, projected on three centres: inside = off their span`;
   $("#timeline .note").textContent = recording.end ? recording.end.message : "training …";
-  $("#curve .note").textContent = robust ? `${robust.points} fresh points: proven (blue) ≤ truth ≤ attacked (black)` : "";
+  $("#curve .note").textContent = robust ? `${robust.points} fresh points: proven (blue) ≤ truth ≤ not broken by attack` : "";
   $("#matrix .note").textContent = "cosines";
   document.body.dataset.verdict = recording.end?.verdict ?? "";
   document.body.dataset.radius = robust?.median[0] ?? "";

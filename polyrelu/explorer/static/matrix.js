@@ -32,7 +32,11 @@ export class Matrix {
     columns.forEach((column, c) => {
       const average = column >= recording.axes, sign = average ? 1 - 2 * (column - recording.axes) : recording.start.sides[column];
       pen.fillStyle = side(sign);
-      pen.fillText(average ? (sign > 0 ? "ø+" : "ø−") : recording.start.names[column], (c + 0.5) * w, TOP - 8);
+      pen.save();
+      pen.translate((c + 0.5) * w + (w < 20 ? 4 : 0), TOP - 8);
+      if (w < 20) { pen.rotate(-Math.PI / 2); pen.textAlign = "left"; }
+      pen.fillText(average ? (sign > 0 ? "ø+" : "ø−") : recording.start.names[column], 0, 0);
+      pen.restore();
       rows.forEach((j, r) => {
         const value = moment.cosines[j * n + column];
         pen.globalAlpha = Math.min(1, Math.abs(value));

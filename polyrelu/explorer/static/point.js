@@ -17,10 +17,11 @@ export class Pointed {
   fit(recording) {
     const { sides, lengths } = recording.start, plus = sides.indexOf(1), minus = sides.indexOf(-1);
     const key = [sides, lengths.map((one) => one.toFixed(2))].join(";");
-    if (key === this.key) return;
+    if (key === this.key) return false;
     this.key = key;
     if (this.asking) Object.assign(this, { pair: [plus, minus], point: [lengths[plus], 0], label: 1, reply: null });
     this.choose(recording);
+    return true;
   }
 
   choose(recording) {

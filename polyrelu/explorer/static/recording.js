@@ -18,7 +18,7 @@ export class Recording {
     this.messages.push(message);
     if (message.kind === "start") this.begin(message);
     else if (message.kind === "frame") this.frame(message);
-    else if (message.kind === "end") this.end = message;
+    else if (message.kind === "end") this.end = { ...message, aligned: this.place(message.aligned), fallen: this.place(message.fallen) };
     else if (message.kind === "robust") this.robust = message;
     else if (message.kind === "done") this.done = true;
   }
@@ -36,7 +36,7 @@ export class Recording {
   frame(message) {
     const before = this.frames.at(-1);
     const one = {
-      logTime: message.log_time, logLoss: message.log_loss, accuracy: message.accuracy,
+      clock: message.clock, logTime: message.log_time, logLoss: message.log_loss, accuracy: message.accuracy,
       cosines: message.cosines ? floats(message.cosines) : before.cosines,
       logs: floats(message.log_contribution),
       readOut: message.read_out ? floats(message.read_out) : before.readOut,
@@ -51,6 +51,15 @@ export class Recording {
     for (let j = 0; j < this.width; j++)
       for (let k = first; k < last; k++) found[j] = Math.max(found[j], cosines[j * this.columns + k]);
     return found;
+  }
+
+  // A time of the solver's clock in (fractional) frames.
+  place(clock) {
+    if (clock === null) return null;
+    const after = this.frames.findIndex((frame) => frame.clock >= clock);
+    if (after <= 0) return after === 0 ? 0 : this.last;
+    const [a, b] = [this.frames[after - 1].clock, this.frames[after].clock];
+    return after - 1 + (clock - a) / (b - a);
   }
 
   get last() { return Math.max(0, this.frames.length - 1); }

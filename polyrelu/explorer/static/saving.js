@@ -22,9 +22,9 @@ export function picture(title, lines) {
   pen.font = "13px system-ui, sans-serif"; pen.fillStyle = ink.quiet;
   lines.forEach((line, k) => pen.fillText(line, 12, 44 + 18 * k));
   pen.fillStyle = ink.ink;
-  for (const caption of document.querySelectorAll("#views figcaption")) {
+  for (const caption of document.querySelectorAll("#views figcaption b")) {
     const one = caption.getBoundingClientRect();
-    pen.fillText(caption.innerText, one.left - box.left, one.top - box.top + head + 14, one.width);
+    pen.fillText(caption.textContent, one.left - box.left, one.top - box.top + head + 14);
   }
   canvases.forEach((canvas, k) => pen.drawImage(canvas, boxes[k].left - box.left, boxes[k].top - box.top + head, boxes[k].width, boxes[k].height));
   whole.toBlob((blob) => hand(blob, "polyrelu.png"));

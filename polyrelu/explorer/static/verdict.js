@@ -1,10 +1,11 @@
 // The headline: what was learned and how far it holds, on a rail with the two radii of theory.
 
-export function verdict(box, recording, stale) {
+export function verdict(box, recording) {
   const { end, robust, start } = recording;
   const [low, high] = robust?.median ?? [null, null], theory = start.theory;
   const most = Math.max(0.8, 1.15 * (high ?? low ?? 0));
-  box.classList.toggle("stale", stale);
+  box.classList.toggle("stale", !robust);
+  if (!robust && !end && box.childElementCount) return; // until there is something new the old one stands, pale
   const part = (name, className, text = "") => Object.assign(document.createElement(name), { className, textContent: text });
   const learned = part("div", "learned", end ? `learned: ${end.verdict}` : "training …");
   const radius = part("div", "", "half of the points hold to ");
@@ -14,6 +15,7 @@ export function verdict(box, recording, stale) {
   meter.append(part("div", "rail"), bar);
   bar.style.width = box.dataset.width ?? "0";
   box.dataset.width = `${(100 * (low ?? 0)) / most}%`;
+  if (low === null) box.dataset.width = bar.style.width;
   requestAnimationFrame(() => { bar.style.width = box.dataset.width; });
   for (const [name, label] of [["average", "1/√K"], ["centre", "√2/2"]]) {
     if (theory[name] === undefined) continue;
