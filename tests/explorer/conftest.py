@@ -7,12 +7,6 @@ import threading
 
 import pytest
 
-uvicorn = pytest.importorskip("uvicorn", reason="the explorer needs the extra 'web'")
-pytest.importorskip("starlette", reason="the explorer needs the extra 'web'")
-
-from polyrelu.commands.explore import listen  # noqa: E402
-from polyrelu.explorer.server import application  # noqa: E402
-
 SMALL = {"dim": 12, "samples": 60, "width": 16, "positive": 3, "negative": 2}
 
 
@@ -20,6 +14,11 @@ class Served:
     """A running server; `stop` ends it as Ctrl-C would."""
 
     def __init__(self, own=None, port=0):
+        uvicorn = pytest.importorskip("uvicorn", reason="the explorer needs the extra 'web'")
+        pytest.importorskip("starlette", reason="the explorer needs the extra 'web'")
+        from polyrelu.commands.explore import listen
+        from polyrelu.explorer.server import application
+
         self.app = application(own)
         self.socket = listen(port)
         self.port = self.socket.getsockname()[1]

@@ -19,11 +19,28 @@ export function fresh(canvas) {
   const width = canvas.clientWidth, height = canvas.clientHeight;
   const w = Math.max(1, Math.round(width * ratio)), h = Math.max(1, Math.round(height * ratio));
   if (canvas.width !== w || canvas.height !== h) { canvas.width = w; canvas.height = h; }
+  return { pen: ready(canvas, ratio), width, height, ratio };
+}
+
+function ready(canvas, ratio) {
   const pen = canvas.getContext("2d");
   pen.setTransform(ratio, 0, 0, ratio, 0, 0);
-  pen.clearRect(0, 0, width, height);
+  pen.clearRect(0, 0, canvas.width, canvas.height);
   pen.font = "12px system-ui, sans-serif";
   pen.lineJoin = "round";
+  return pen;
+}
+
+// The same, on top of what `paint` draws; that is drawn anew only when something in `key` changed.
+export function layered(canvas, key, paint) {
+  const { pen, width, height, ratio } = fresh(canvas), whole = [...key, width, height, ratio, ink.ground];
+  if (!canvas.kept || canvas.kept.key.some((one, k) => one !== whole[k])) {
+    const image = canvas.kept?.image ?? document.createElement("canvas");
+    Object.assign(image, { width: canvas.width, height: canvas.height });
+    paint(ready(image, ratio), width, height);
+    canvas.kept = { key: whole, image };
+  }
+  pen.drawImage(canvas.kept.image, 0, 0, width, height);
   return { pen, width, height };
 }
 

@@ -1,6 +1,6 @@
 // Share of fresh points that hold at a radius: proven from below, not broken from above, and what theory says.
 
-import { fresh, ink } from "explorer/canvas.js";
+import { ink, layered } from "explorer/canvas.js";
 
 const LEFT = 40, RIGHT = 12, TOP = 22, BOTTOM = 30;
 
@@ -8,7 +8,10 @@ export class Curve {
   constructor(canvas) { this.canvas = canvas; }
 
   draw(recording) {
-    const { pen, width, height } = fresh(this.canvas), { robust, start } = recording;
+    layered(this.canvas, [recording, recording.robust], (pen, width, height) => this.paint(pen, width, height, recording));
+  }
+
+  paint(pen, width, height, { robust, start }) {
     const theory = start.theory, radii = [...(robust?.lower ?? []), ...(robust?.upper ?? [])].filter((one) => one !== null);
     const most = Math.max(0.9, ...radii.map((one) => one * 1.08));
     const X = (r) => LEFT + (r / most) * (width - LEFT - RIGHT), Y = (a) => TOP + (1 - a) * (height - TOP - BOTTOM);

@@ -2,9 +2,10 @@
 // Without bias f(c x) = c^p f(x) for c > 0, so the sign of f depends on the angle alone: regions are sectors, exactly.
 
 import { basis } from "explorer/recording.js";
-import { dot, fresh, ink } from "explorer/canvas.js";
+import { dot, ink, layered } from "explorer/canvas.js";
 
-const ANGLES = 720;
+const ANGLES = 720, STEP = (2 * Math.PI) / ANGLES;
+const COS = Float64Array.from({ length: ANGLES }, (_, k) => Math.cos(STEP * k)), SIN = COS.map((_, k) => Math.sin(STEP * k));
 
 // Sign of f at every angle, from the two products of each neuron with the plane.
 function signs(recording, moment, p, product) {
@@ -14,7 +15,7 @@ function signs(recording, moment, p, product) {
     if (Math.abs(weight) < 1e-9) continue;
     const [a, b] = product(j);
     for (let k = 0; k < ANGLES; k++) {
-      const t = a * Math.cos((2 * Math.PI * k) / ANGLES) + b * Math.sin((2 * Math.PI * k) / ANGLES);
+      const t = a * COS[k] + b * SIN[k];
       if (t > 0) value[k] += weight * (p === 1 ? t : p === 3 ? t * t * t : t ** p);
     }
   }
@@ -44,11 +45,13 @@ export class Plane {
     return [(x - this.cx) / this.scale, (this.cy - y) / this.scale].map((one) => Math.max(-reach, Math.min(reach, one)));
   }
 
-  begin(unit, low) {
-    const { pen, width, height } = fresh(this.canvas);
-    Object.assign(this, { unit, scale: Math.min(width, height) / (2.25 * unit) });
-    Object.assign(this, { cx: width / 2 - 0.65 * unit * this.scale, cy: height / 2 - low * unit * this.scale });
-    return { pen, at: ([a, b]) => [this.cx + a * this.scale, this.cy - b * this.scale] };
+  // The regions as `paint` draws them, kept while nothing in `key` changes; `low` is where the first axis lies.
+  begin(unit, low, key, paint) {
+    const { clientWidth: width, clientHeight: height } = this.canvas, scale = Math.min(width, height) / (2.25 * unit);
+    Object.assign(this, { unit, scale, cx: width / 2 - 0.65 * unit * scale, cy: height / 2 - low * unit * scale });
+    const at = ([a, b]) => [this.cx + a * this.scale, this.cy - b * this.scale];
+    const { pen } = layered(this.canvas, [unit, ...key], (under) => { this.regions(under, at, paint()); this.cross(under, at); });
+    return { pen, at };
   }
 
   regions(pen, at, found) {
@@ -70,10 +73,9 @@ export class Plane {
 
   flat(recording, moment, pair, point, label, reply, ball) {
     const { start } = recording, unit = Math.max(...pair.map((k) => start.lengths[k]));
-    const { pen, at } = this.begin(unit, -0.45), where = basis(recording, pair);
+    const where = basis(recording, pair), product = (j) => where(moment.cosines, j);
+    const { pen, at } = this.begin(unit, -0.45, [moment, ...pair], () => signs(recording, moment, start.p, product));
     this.point = point;
-    this.regions(pen, at, signs(recording, moment, start.p, (j) => where(moment.cosines, j)));
-    this.cross(pen, at);
     pen.textAlign = "left"; pen.textBaseline = "bottom";
     for (const k of pair) {
       const [x, y] = at(where(recording.gram, k).map((one) => one * start.lengths[k]));
@@ -84,9 +86,8 @@ export class Plane {
   }
 
   toward(recording, moment, label, reply, cosines, ball) {
-    const far = Math.max(Math.hypot(...reply.toward.point), 1e-9), { pen, at } = this.begin(Math.max(far, 0.3), -0.3);
-    this.regions(pen, at, signs(recording, moment, recording.start.p, (j) => [cosines[2 * j], cosines[2 * j + 1]]));
-    this.cross(pen, at);
+    const unit = Math.max(Math.hypot(...reply.toward.point), 0.3), product = (j) => [cosines[2 * j], cosines[2 * j + 1]];
+    const { pen, at } = this.begin(unit, -0.3, [reply], () => signs(recording, moment, recording.start.p, product));
     this.mark(pen, at, reply.toward.point, label, reply, ball, reply.toward.broken, reply.pgd?.path);
   }
 

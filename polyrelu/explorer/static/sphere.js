@@ -1,7 +1,7 @@
 // Neurons on the sphere: w_j/|w_j| in the span of three centres; a neuron off that span lies inside.
 
 import { basis } from "explorer/recording.js";
-import { diamond, dot, fresh, ink, side, triangle } from "explorer/canvas.js";
+import { diamond, dot, ink, layered, side, triangle } from "explorer/canvas.js";
 
 export class Sphere {
   constructor(canvas, changed) {
@@ -34,12 +34,14 @@ export class Sphere {
   }
 
   draw(recording, moment, axes, upTo) {
-    const { pen, width, height } = fresh(this.canvas);
-    const R = Math.min(width, height) / 2 - 26, look = this.eye(), where = basis(recording, axes);
+    const { clientWidth: width, clientHeight: height } = this.canvas, last = Math.min(Math.ceil(upTo), recording.last);
+    const R = Math.max(1, Math.min(width, height) / 2 - 26), look = this.eye(), where = basis(recording, axes);
     const place = (v) => { const [a, b, depth] = look(v); return [width / 2 + R * a, height / 2 - R * b, depth]; };
-    this.globe(pen, place, R, width, height);
-    this.trails(pen, recording, place, where, upTo);
-    this.data(pen, recording, place, where);
+    const { pen } = layered(this.canvas, [recording, last, this.yaw, this.pitch, ...axes], (under) => {
+      this.globe(under, place, R, width, height);
+      this.trails(under, recording, place, where, last);
+      this.data(under, recording, place, where);
+    });
     this.neurons(pen, recording, moment, place, where);
     this.marks(pen, recording, place, where);
   }
@@ -72,8 +74,7 @@ export class Sphere {
     pen.globalAlpha = 1;
   }
 
-  trails(pen, recording, place, where, upTo) {
-    const last = Math.min(Math.ceil(upTo), recording.last);
+  trails(pen, recording, place, where, last) {
     if (last < 1 || recording.frames[0].cosines === recording.frames[last].cosines || recording.width > 300) return;
     const stride = Math.max(1, Math.floor(last / 40));
     for (const sign of [1, -1]) {

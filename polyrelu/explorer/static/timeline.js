@@ -1,6 +1,6 @@
 // Over time, one column a step of the solver: what neurons point at, what they contribute, the loss; three phases.
 
-import { fresh, fromLog, ink, power, side } from "explorer/canvas.js";
+import { fromLog, ink, layered, power, side } from "explorer/canvas.js";
 
 const LEFT = 52, RIGHT = 10, TOP = 18, BOTTOM = 20, GAP = 8;
 
@@ -16,14 +16,15 @@ export class Timeline {
   }
 
   draw(recording, now) {
-    const { pen, width, height } = fresh(this.canvas), last = Math.max(1, recording.last);
-    const strip = (height - TOP - BOTTOM - 2 * GAP) / 3, at = (i) => LEFT + (i / last) * (width - LEFT - RIGHT);
-    this.phases(pen, recording, at, height);
-    const tops = [0, 1, 2].map((k) => TOP + k * (strip + GAP));
-    this.alignment(pen, recording, at, tops[0], strip);
-    this.contributions(pen, recording, at, tops[1], strip);
-    this.loss(pen, recording, at, tops[2], strip);
-    this.ticks(pen, recording, at, width, height);
+    const last = Math.max(1, recording.last), at = (i) => LEFT + (i / last) * (this.canvas.clientWidth - LEFT - RIGHT);
+    const { pen, height } = layered(this.canvas, [recording, recording.frames.length, recording.end], (under, width, height) => {
+      const strip = (height - TOP - BOTTOM - 2 * GAP) / 3, tops = [0, 1, 2].map((k) => TOP + k * (strip + GAP));
+      this.phases(under, recording, at, height);
+      this.alignment(under, recording, at, tops[0], strip);
+      this.contributions(under, recording, at, tops[1], strip);
+      this.loss(under, recording, at, tops[2], strip);
+      this.ticks(under, recording, at, width, height);
+    });
     pen.beginPath(); pen.moveTo(at(now), TOP - 4); pen.lineTo(at(now), height - BOTTOM);
     pen.strokeStyle = ink.ink; pen.lineWidth = 1.5; pen.stroke();
   }
