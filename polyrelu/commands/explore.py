@@ -31,7 +31,7 @@ def explore(
         try:
             import uvicorn
 
-            from polyrelu.explorer.server import application
+            from polyrelu.explorer.server import application, warm
         except ModuleNotFoundError as error:
             if error.name in ("uvicorn", "starlette"):
                 fail(MISSING)
@@ -40,6 +40,7 @@ def explore(
 
         app = application(None if folder is None else read(folder))
         listener = listen(port)
+        warm()
         address = f"http://127.0.0.1:{listener.getsockname()[1]}/"
         typer.echo(address)
         if not no_browser:

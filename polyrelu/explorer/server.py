@@ -164,6 +164,12 @@ def about(own: Own | None) -> dict[str, Any]:
     }
 
 
+def warm() -> None:
+    """One small flow and its radii, told to nobody: what is loaded or compiled at first use is ready for the page."""
+    setting = Setting(p=3, dim=6, samples=20, width=4)
+    robust.stream(frames.stream(problem(setting), lambda message: None)[0], lambda message: None)
+
+
 async def refuse(request: Request, error: Exception) -> Response:
     """Bad input: a sentence, politely."""
     return JSONResponse({"error": str(error)}, 422)

@@ -64,9 +64,11 @@ export class Timeline {
     this.line(pen, average, at, y, ink.average);
     pen.textAlign = "right"; pen.textBaseline = "bottom";
     const right = this.canvas.clientWidth - RIGHT - 4;
-    for (const [values, name, colour] of [[centre, "to a centre", ink.centre], [average, "to a class average", ink.average]]) {
-      pen.fillStyle = colour;
-      pen.fillText(name, right, y(values.at(-1)) + (values.at(-1) > 0.85 ? 17 : -3));
+    const names = [[centre.at(-1), "to a centre", ink.centre], [average.at(-1), "to a class average", ink.average]];
+    let above = -Infinity; // the upper name first, the other at least a line below it
+    for (const [value, name, colour] of names.sort((a, b) => b[0] - a[0])) {
+      above = Math.max(above + 13, y(value) + (value > 0.8 ? 17 : -3));
+      pen.fillStyle = colour; pen.fillText(name, right, above);
     }
   }
 

@@ -3,7 +3,7 @@
 export function verdict(box, recording) {
   const { end, robust, start } = recording;
   const [low, high] = robust?.median ?? [null, null], theory = start.theory;
-  const most = Math.max(0.8, 1.15 * (high ?? low ?? 0));
+  const most = Math.max(0.9, 1.15 * (high ?? low ?? 0));
   box.classList.toggle("stale", !robust);
   if (!robust && !end && box.childElementCount) return; // until there is something new the old one stands, pale
   const part = (name, className, text = "") => Object.assign(document.createElement(name), { className, textContent: text });
@@ -21,7 +21,7 @@ export function verdict(box, recording) {
     if (theory[name] === undefined) continue;
     const mark = part("div", "mark");
     mark.style.left = `${(100 * theory[name]) / most}%`;
-    mark.append(part("span", "", `${label} = ${theory[name].toFixed(2)}`));
+    mark.append(part("span", name, `${label} = ${theory[name].toFixed(2)}`));
     meter.append(mark);
   }
   box.replaceChildren(learned, radius, meter);
