@@ -1,7 +1,8 @@
 """One flow a tab: whoever starts another stops the first, and what is stopped ends at its next step.
 
 A flow runs in a thread, which needs no second import of torch; every message it tells is a chance to stop, and a flow
-tells one at each step. Threads of one tab wait for each other, so a hundred starts never compute side by side.
+tells one at each step. Threads of one tab wait for each other, so that a hundred starts do not compute side by side;
+but only a moment, for the proof of a hard point may take a second to notice.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from polyrelu.errors import InputError, require
 from polyrelu.explorer.frames import Message, Recording, Tell
 
 TABS = 8  # pages that are remembered; the one used longest ago is forgotten
+PATIENCE = 0.2  # seconds a flow waits for the one before it to end
 NAME = re.compile(r"[0-9a-z-]{8,64}")
 
 
@@ -66,7 +68,7 @@ class Job:
     def _run(self, work: Work, before: Job | None) -> None:
         try:
             if before is not None:
-                before.thread.join()
+                before.thread.join(PATIENCE)
             before = None
             self.tell({"kind": "begun"})
             work(self.tell)

@@ -100,6 +100,7 @@ def test_claims_have_their_page(served):
     status, _, text = served.ask("/claim/B4")
     assert status == 200
     assert "polyrelu claims run B4" in text
+    assert "<b>reproduced</b>" in text
     assert served.ask("/claim/<script>")[0] in (404, 422)
 
 

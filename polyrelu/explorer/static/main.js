@@ -59,14 +59,13 @@ async function begin(setting, preset, play) {
   state.abort?.abort();
   const half = state.incoming;
   if (!play && half && half !== state.current && half.frames.length > TURNED) take(half, false);
-  if (about.recorded) return trouble("This file plays what was recorded; polyrelu explore computes anew.");
   const recording = new Recording(), abort = new AbortController();
   Object.assign(state, { incoming: recording, abort, preset });
   if (setting !== "own") {
     controls.show(setting, preset?.id);
     toAddress(setting, about.presets[0].setting, preset?.id);
   }
-  document.body.dataset.state = "running";
+  Object.assign(document.body.dataset, { state: "running", frames: 0 });
   trouble("");
   if (!play) state.wait = setTimeout(() => recording.frames.length && take(recording, false), PATIENCE);
   try {
@@ -124,6 +123,8 @@ function told() {
   $("#timeline .note").textContent = recording.end ? recording.end.message : "training …";
   $("#curve .note").textContent = robust ? `${robust.points} fresh points: proven (blue) ≤ truth ≤ not broken by attack` : "";
   $("#matrix .note").textContent = "cosines";
+  for (const figure of document.querySelectorAll("figure")) for (const canvas of figure.querySelectorAll("canvas"))
+    canvas.setAttribute("aria-label", figure.querySelector("figcaption").textContent);
   document.body.dataset.verdict = recording.end?.verdict ?? "";
   document.body.dataset.radius = robust?.median[0] ?? "";
   redraw();
@@ -210,6 +211,8 @@ function first() {
     state.incoming = recording;
     controls.show(recording.start.setting);
     take(recording, true);
+    for (const one of document.querySelectorAll("aside input, aside select, #presets button, #pairs select")) one.disabled = true;
+    trouble("This file plays what was recorded. To change anything, run: polyrelu explore");
     document.body.dataset.state = "done";
     return;
   }
