@@ -219,6 +219,10 @@ def test_files_are_saved_and_play_alone(visit, tmp_path):
     assert "https://" not in text
     alone = visit(address=(tmp_path / "alone.html").as_uri()).done()
     alone.until("document.querySelector('#clock').textContent.includes('step')")
+    for page in (one, alone):
+        page.slide("#time", 1000)
+        page.until("document.querySelector('#clock').textContent.match(/step (\\d+) of \\1$/)")
+        page.page.wait_for_timeout(300)
     for name in ("verdict", "radius", "ball"):
         assert alone.data()[name] == one.data()[name]
     alone.slide("#time", 0)

@@ -89,7 +89,7 @@ function receive(recording, message, play) {
     if (play && recording.frames.length === 1) take(recording, true);
   }
   if (message.kind === "end") { if (state.current !== recording) take(recording, false); else told(); }
-  if (message.kind === "ready") pointed.look(recording, recording.last, state.preset?.pgd ?? 0);
+  if (message.kind === "ready") pointed.look(recording, state.preset?.pgd ?? 0);
   if (message.kind === "robust") told();
   redraw();
 }
