@@ -69,3 +69,10 @@ export function fromLog(log) {
   const whole = Math.floor(ten);
   return `${(10 ** (ten - whole)).toFixed(1)}·10${power(whole)}`;
 }
+
+// The radii of theory and their names; for K = 2 they are one.
+export function marks(theory) {
+  if (theory.average === undefined) return [];
+  const one = Math.abs(theory.average - theory.centre) < 1e-9;
+  return one ? [["centre", "1/√K = √2/2"]] : [["average", "1/√K"], ["centre", "√2/2"]];
+}

@@ -1,6 +1,6 @@
 // Share of fresh points that hold at a radius: proven from below, not broken from above, and what theory says.
 
-import { ink, layered } from "explorer/canvas.js";
+import { ink, layered, marks } from "explorer/canvas.js";
 
 const LEFT = 40, RIGHT = 12, TOP = 22, BOTTOM = 30;
 
@@ -22,8 +22,7 @@ export class Curve {
     const step = most > 4 ? 1 : most > 1.6 ? 0.5 : 0.2;
     for (let r = 0; r <= most; r += step) pen.fillText(r.toFixed(1), X(r), height - BOTTOM + 4);
     pen.fillText("radius (l2)", (LEFT + width) / 2, height - 13);
-    for (const [name, label] of [["average", "1/√K"], ["centre", "√2/2"]]) {
-      if (theory[name] === undefined) continue;
+    for (const [name, label] of marks(theory)) {
       pen.beginPath(); pen.moveTo(X(theory[name]), TOP); pen.lineTo(X(theory[name]), height - BOTTOM);
       pen.setLineDash([5, 4]); pen.strokeStyle = ink[name]; pen.lineWidth = 1.5; pen.stroke(); pen.setLineDash([]);
       pen.fillStyle = ink[name]; pen.textBaseline = "bottom"; pen.fillText(label, X(theory[name]), TOP - 3);

@@ -1,5 +1,7 @@
 // The headline: what was learned and how far it holds, on a rail with the two radii of theory.
 
+import { marks } from "explorer/canvas.js";
+
 export function verdict(box, recording) {
   const { end, robust, start } = recording;
   const [low, high] = robust?.median ?? [null, null], theory = start.theory;
@@ -17,8 +19,7 @@ export function verdict(box, recording) {
   box.dataset.width = `${(100 * (low ?? 0)) / most}%`;
   if (low === null) box.dataset.width = bar.style.width;
   requestAnimationFrame(() => { bar.style.width = box.dataset.width; });
-  for (const [name, label] of [["average", "1/√K"], ["centre", "√2/2"]]) {
-    if (theory[name] === undefined) continue;
+  for (const [name, label] of marks(theory)) {
     const mark = part("div", "mark");
     mark.style.left = `${(100 * theory[name]) / most}%`;
     mark.append(part("span", name, `${label} = ${theory[name].toFixed(2)}`));

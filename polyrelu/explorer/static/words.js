@@ -24,6 +24,16 @@ const MIXTURE = {
   ],
   claims: ["A6", "B18"],
 };
+const ALONE = {
+  title: "One sub-class in each class",
+  text: ["Its centre is the average of its class: there is nothing to choose, and 1/√K = √2/2 for K = 2. Add sub-classes to see the difference."],
+  claims: ["A4", "A6"],
+};
+const UNFINISHED = {
+  title: "Training did not get to the end",
+  text: ["The flow stopped before the loss was small: too few neurons for the sub-classes, none that some of them activate, or noise that cannot be separated. What is shown is the last state."],
+  claims: ["B23"],
+};
 const LARGE = {
   title: "A large start: the neurons hardly turn",
   text: [
@@ -71,6 +81,8 @@ function chosen(recording, preset) {
   if (setting.labels === "fine") return FINE;
   if (preset?.pgd) return FOOLED;
   if (setting.log10_scale > -1.5 && !recording.end?.aligned) return LARGE;
+  if (verdict.startsWith("undefined")) return ALONE;
+  if (recording.end && recording.end.status !== "LOSS") return UNFINISHED;
   if (verdict === "class averages") return AVERAGES;
   if (verdict === "single centres") return CENTRES;
   return recording.end ? MIXTURE : null;
