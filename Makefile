@@ -15,7 +15,7 @@ help: ## Show this list
 
 $(INSTALLED): pyproject.toml constraints.txt Makefile
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install -q -c constraints.txt -e ".[dev,crosscheck,ray,embed,export,parquet]"
+	$(BIN)/python -m pip install -q -c constraints.txt -e ".[dev,crosscheck,ray,embed,export,parquet,web]"
 	@touch $@
 
 test: $(INSTALLED) ## Run the tests

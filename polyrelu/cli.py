@@ -7,7 +7,20 @@ from typing import Annotated
 import typer
 
 from polyrelu import __version__
-from polyrelu.commands import claims, data, diagnose, evaluate, export, fit, flow, inspect, predict, reproduce, sweep
+from polyrelu.commands import (
+    claims,
+    data,
+    diagnose,
+    evaluate,
+    explore,
+    export,
+    fit,
+    flow,
+    inspect,
+    predict,
+    reproduce,
+    sweep,
+)
 
 app = typer.Typer(
     help="What did gradient training make a classifier learn, and how far can it be trusted?",
@@ -25,6 +38,7 @@ app.command(epilog=fit.EPILOG)(fit.fit)
 app.command(epilog=diagnose.EPILOG)(diagnose.diagnose)
 app.command(epilog=predict.EPILOG)(predict.predict)
 app.command(epilog=export.EPILOG)(export.export)
+app.command(epilog=explore.EPILOG)(explore.explore)
 app.add_typer(sweep.app, name="sweep")
 app.add_typer(claims.app, name="claims")
 app.add_typer(data.app, name="data")

@@ -25,6 +25,7 @@ from polyrelu.train.late import SEPARATED, ready
 from polyrelu.train.losses import check_loss, in_loss_time
 from polyrelu.train.module_flow import module_flow
 from polyrelu.train.polar_flow import polar_flow
+from polyrelu.train.record import Watch
 from polyrelu.train.trajectory import Progress, Silent, Trajectory
 
 LN10 = math.log(10)
@@ -46,6 +47,7 @@ def flow(
     max_evaluations: float = 10_000,
     progress: Progress | None = None,
     after: Trajectory | None = None,
+    watch: Watch | None = None,
 ) -> Trajectory:
     """Follow the gradient flow of ``net`` on ``data`` until a loss (or an ``Until``) is reached.
 
@@ -61,6 +63,8 @@ def flow(
     merge : let neurons that met, within the bound ``rtol`` of groups.py, travel as one
     drop : leave neurons that no sample activates out of the products
     after : go on from an earlier run (its clock, time and history); ``net`` should be its network
+    watch : called with every moment as it is recorded and the state of all neurons at it (PolyReLUNet, early method);
+        what it raises ends the run
 
     The given network is not changed. An interrupt (Ctrl-C) after the first pass over the data returns what was reached.
     """
@@ -90,7 +94,7 @@ def flow(
             if isinstance(here, PolyReLUNet):
                 run = polar_flow(
                     here, data, loss=loss, until=goal, rtol=rtol, record=record, surrogate=surrogate, merge=merge,
-                    drop=drop, max_evaluations=max_evaluations, progress=told, after=run,
+                    drop=drop, max_evaluations=max_evaluations, progress=told, after=run, watch=watch,
                 )  # fmt: skip
             else:
                 run = module_flow(

@@ -26,7 +26,7 @@ from polyrelu.train.groups import Roll
 from polyrelu.train.landing import Landing, Status, Until
 from polyrelu.train.pair import Point, StepUnderflowError
 from polyrelu.train.polar import State, distance, error_size
-from polyrelu.train.record import Probes, Recorder, median_alignment
+from polyrelu.train.record import Probes, Recorder, Watch, median_alignment
 from polyrelu.train.surrogate import summarise
 from polyrelu.train.trajectory import History, Progress, Trajectory
 
@@ -51,6 +51,7 @@ def polar_flow(
     max_evaluations: float,
     progress: Progress,
     after: Trajectory | None,
+    watch: Watch | None = None,
 ) -> Trajectory:
     """The flow of a PolyReLUNet (the door, flow.py, explains the arguments and has checked them)."""
     rows, y = source(net, data)
@@ -58,7 +59,7 @@ def polar_flow(
     few = surrogate == 0 or len(y) < 8 * surrogate
     landing = Landing(until, record)
     solver = OneLevel(full) if few else TwoLevel(full, summarise(rows, y, surrogate))
-    run = Run(net, solver, Recorder(Probes.of(net, data), record, after), after)
+    run = Run(net, solver, Recorder(Probes.of(net, data), record, after, watch), after)
     run.begin(drop)
     longest = LONGEST / max(float(torch.linalg.vector_norm(rows(0, min(len(y), BLOCK)), dim=1).max()), 1e-30) ** net.p
     span = FIRST / max(run.speed(), FIRST / longest)

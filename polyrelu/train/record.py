@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,8 @@ from polyrelu.train.landing import Status, Until
 from polyrelu.train.pair import Point
 from polyrelu.train.polar import State
 from polyrelu.train.trajectory import Trajectory, thinned
+
+Watch = Callable[[dict[str, Any], State], None]  # told every moment as it is recorded, and all neurons at it
 
 
 @dataclass(frozen=True)
@@ -51,9 +53,12 @@ class Probes:
 class Recorder:
     """Keeps moments and snapshots as the flow commits its steps."""
 
-    def __init__(self, probes: Probes, times: Sequence[float], after: Trajectory | None) -> None:
+    def __init__(
+        self, probes: Probes, times: Sequence[float], after: Trajectory | None, watch: Watch | None = None
+    ) -> None:
         self.probes = probes
         self.times = times
+        self.watch = watch
         self.moments: list[dict[str, Any]] = [] if after is None else after.history.moments()
         self.snapshots: dict[float, State] = {}
 
@@ -81,6 +86,8 @@ class Recorder:
         for name, values in self.probes.cosines(point.state.u, frame).items():
             moment[name] = roll.spread(values, at_home[name]).cpu().numpy()
         self.moments = thinned([*self.moments, moment])
+        if self.watch is not None:
+            self.watch(moment, roll.whole(lifted(point, frame).state))
 
 
 def look(net: PolyReLUNet, probes: Probes) -> dict[str, Any]:

@@ -195,6 +195,27 @@ def test_interrupt_keeps_what_was_reached_and_the_run_goes_on(q10, surrogate, tm
     assert float((f - g).abs().max() / g.abs().max()) < 2e-2
 
 
+@pytest.mark.parametrize("surrogate", [0, 64])
+def test_whoever_watches_is_told_every_moment_and_may_end_the_run(q10, surrogate):
+    net = PolyReLUNet(100, 50, 3, init="balanced", scale=1e-5, seed=0)
+    seen = []
+    watched = flow(net, q10, until=1e-2, surrogate=surrogate, watch=lambda moment, state: seen.append((moment, state)))
+    alone = flow(net, q10, until=1e-2, surrogate=surrogate)
+    assert [moment["clock"] for moment, _ in seen] == alone.history.clock.tolist()
+    assert torch.equal(watched.net.weight, alone.net.weight)
+    torch.testing.assert_close(seen[-1][1].polar().u, alone.net.directions(), rtol=0, atol=1e-5)
+    for i, (_, state) in enumerate(seen):
+        best = (state.u @ q10.centres.T).amax(1)
+        np.testing.assert_allclose(best, alone.history.cos_centre[i], atol=1e-5)
+
+    def enough(moment, state):
+        if moment["clock"] > 1:
+            raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        flow(net, q10, until=1e-2, surrogate=surrogate, watch=enough)
+
+
 def test_flow_does_not_change_its_network(q10):
     net = PolyReLUNet(100, 10, 3.0, init="balanced", scale=1e-2, seed=0)
     before = net.weight.detach().clone()

@@ -1,0 +1,1 @@
+"""The explorer: one local page on which neurons are seen to choose between class averages and sub-class centres."""

@@ -1,0 +1,189 @@
+"""A flow as a stream of frames: u_j = w_j/|w_j| seen from the sub-class centres, and |v_j| |w_j|.
+
+Every frame holds cos(w_j, mu_k) for all neurons j and centres k, and the cosines to both class averages: all that the
+page needs for the sphere (three chosen centres), for the matrix, and for the decision in the plane of two centres,
+where f(x) = sum_j y_j |v_j||w_j| relu(<x, u_j>)^p.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike
+from torch import Tensor
+
+from polyrelu.bias.decomposition import decompose
+from polyrelu.bias.phases import phases
+from polyrelu.explorer.problem import Problem
+from polyrelu.nets import Polar, PolyReLUNet
+from polyrelu.runs.settings import FlowSettings
+from polyrelu.train import Trajectory, flow
+from polyrelu.train.polar import State
+
+Message = dict[str, Any]
+Tell = Callable[[Message], None]  # hands a message on; raises when nobody wants it any more
+KEPT = 4_000_000  # numbers of all neurons kept of a run, so that any moment of it can be looked at
+CHANGES = (0.02, 0.1, 0.3)  # of a cosine, of the log loss, of the usual log contribution: worth a frame
+MANY = 100  # frames after which twice as much must change
+SHOWN = 120  # training points on the sphere
+
+
+def packed(values: ArrayLike | Tensor) -> str:
+    """float32, little-endian, as base64: exact, and a third of the size of the digits."""
+    return base64.b64encode(np.ascontiguousarray(values, dtype="<f4").tobytes()).decode("ascii")
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """All neurons at one moment: directions (h, D), what each counts for +1 (h,), log |v_j||w_j| (h,)."""
+
+    number: int
+    u: Tensor
+    read_out: Tensor
+    log_contribution: Tensor
+
+
+class Recording:
+    """Watches a flow: tells the page where something changed, and keeps neurons of as many moments as there is room.
+
+    A moment is told if since the last one that was some cosine, the loss (in logs) or the usual log |v_j||w_j| changed
+    by ``CHANGES``; after every ``MANY`` frames twice that is asked. So a flow of thousands of steps has few hundred.
+    """
+
+    def __init__(self, problem: Problem, tell: Tell) -> None:
+        """``tell`` may raise to end the flow."""
+        self.problem, self.tell = problem, tell
+        self.columns, self.count, self.stride = problem.columns(), 0, 1
+        self.frames: list[Frame] = []
+        self.seen: list[Tensor] = []
+        self.last: Callable[[], None] | None = None  # tells the latest moment, if that was not worth it by itself
+
+    def __call__(self, moment: dict[str, Any], state: State) -> None:
+        """One more moment."""
+        polar = state.polar()
+        cosines, logs = polar.u @ self.columns.T, torch.as_tensor(moment["log_contribution"]).double()
+        seen = [cosines, torch.tensor([moment["log_loss"]]), logs.median()[None]]
+        factor = 2.0 ** (self.count // MANY)
+        still = [bool((a - b).abs().max() < factor * c) for a, b, c in zip(seen, self.seen, CHANGES, strict=False)]
+        self.last = lambda: self.say(moment, polar, cosines, logs)
+        if not still or not all(still):
+            self.seen = seen
+            self.finish()
+        else:
+            self.tell({"kind": "working"})
+
+    def finish(self) -> None:
+        """Tell the latest moment if it was not told."""
+        if self.last is not None:
+            self.last()
+        self.last = None
+
+    def say(self, moment: dict[str, Any], polar: Polar, cosines: Tensor, logs: Tensor) -> None:
+        """Tell one moment and keep it."""
+        q = polar.q
+        read_out = q[:, 0] if q.shape[1] == 1 else q @ self.problem.sides.to(q.dtype)
+        self.keep(Frame(self.count, polar.u.clone(), read_out.clone(), logs))
+        self.count += 1
+        self.tell(
+            {
+                "kind": "frame",
+                "clock": moment["clock"],
+                "log_time": finite(moment["log_time"]),
+                "log_loss": moment["log_loss"],
+                "accuracy": moment["accuracy"],
+                "cosines": packed(cosines),
+                "log_contribution": packed(logs),
+                "read_out": packed(read_out),
+            }
+        )
+
+    def keep(self, frame: Frame) -> None:
+        """Every ``stride``-th moment and the last; the stride doubles when the room is used up."""
+        if self.frames and self.frames[-1].number % self.stride:
+            self.frames.pop()
+        self.frames.append(frame)
+        if len(self.frames) * frame.u.numel() > KEPT and len(self.frames) > 2:
+            self.stride *= 2
+            self.frames = [kept for kept in self.frames[:-1] if kept.number % self.stride == 0] + self.frames[-1:]
+
+    def near(self, number: int) -> Frame:
+        """The kept moment nearest to a frame's number."""
+        return min(self.frames, key=lambda frame: abs(frame.number - number))
+
+    def net(self, frame: Frame) -> PolyReLUNet:
+        """The classifier +1/-1 at a moment, up to a factor."""
+        return self.problem.binary(frame.u, frame.read_out, frame.log_contribution)
+
+
+def stream(problem: Problem, tell: Tell) -> tuple[Recording, Trajectory]:
+    """Tell what is to be seen, then the flow frame by frame, then what came of it."""
+    tell(start(problem))
+    recording = Recording(problem, tell)
+    run = flow(problem.net, problem.train, loss=problem.loss, until=problem.until, watch=recording)
+    recording.finish()
+    tell(end(problem, recording, run))
+    return recording, run
+
+
+def start(problem: Problem) -> Message:
+    """What stays as it is during a flow."""
+    columns, setting = problem.columns(), problem.setting
+    points = torch.nn.functional.normalize(problem.seen(problem.train.rows(0, min(SHOWN, len(problem.train)))))
+    labels = problem.coarse(problem.train).y[: len(points)]
+    return {
+        "kind": "start",
+        "setting": setting.as_json(),
+        "width": problem.net.width,
+        "dim": problem.net.dim,
+        "p": problem.net.p,
+        "names": problem.names,
+        "sides": problem.sides.int().tolist(),
+        "axes": len(columns) - 2,
+        "lengths": torch.linalg.vector_norm(problem.seen(problem.centres), dim=1).tolist(),
+        "gram": packed(columns @ columns.T),
+        "points": packed(points @ columns.T),
+        "labels": labels.int().tolist(),
+        "theory": problem.theory,
+        "command": command(problem),
+    }
+
+
+def end(problem: Problem, recording: Recording, run: Trajectory) -> Message:
+    """How it ended, when which phase did, and what the neurons learned."""
+    when = phases(run)
+    net = recording.net(recording.frames[-1])
+    learned = decompose(net, problem.centres, problem.sides).learned()
+    return {
+        "kind": "end",
+        "status": run.status.name,
+        "message": run.status.value,
+        "seconds": run.seconds,
+        "evaluations": run.evaluations,
+        "log_loss": run.log_loss,
+        "accuracy": run.accuracy,
+        "aligned": None if when.aligned is None else when.aligned.clock,
+        "fallen": None if when.fallen is None else when.fallen.clock,
+        "verdict": learned.verdict,
+        "score": finite(learned.score),
+    }
+
+
+def command(problem: Problem) -> str:
+    """The command that trains this net outside the page, or none."""
+    s = problem.setting
+    if s.data != "mixture" or s.labels != "coarse":
+        return ""
+    sizes = {"p": s.p, "dim": s.dim, "samples": s.samples, "width": s.width, "alpha": s.alpha, "seed": s.seed}
+    settings = FlowSettings(**sizes, clusters=f"{s.positive}+{s.negative}", init=s.scale, start=s.start)  # type: ignore[arg-type]
+    return settings.command("runs/explored")
+
+
+def finite(value: float) -> float | None:
+    """JSON has no infinity."""
+    return float(value) if np.isfinite(value) else None

@@ -1,0 +1,135 @@
+"""One point looked at closely: lower <= min |d| : margin(x + d) <= 0 <= upper (polyrelu.bracket), in a plane.
+
+x = a e1 + b e2 + c in the plane through two centres and the net's origin c; the nearest point that breaks the decision
+mostly lies outside that plane, so there is a second one, through origin, x and that point. Beside it, on wish, the way
+of projected gradient descent that starts at x itself and sees no slope towards the other class for p > 2 (A10, B7).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, final
+
+import torch
+from torch import Tensor, nn
+
+from polyrelu.errors import InputError, require
+from polyrelu.explorer.frames import Message, Recording, finite, packed
+from polyrelu.nets import PolyReLUNet
+from polyrelu.robust.attacks.published import PublishedPGD
+from polyrelu.robust.bracket import bracket
+from polyrelu.robust.certify.branch import Budget
+from polyrelu.robust.margin import margin_of
+
+TOLERANCE, BUDGET = 1e-3, Budget(nodes=12)  # no seconds: the same on every machine
+FARTHEST = 100.0  # a point may lie this far out
+STEPS = 60  # of the fooled descent
+
+
+@final
+@dataclass(frozen=True)
+class Question:
+    """Which frame, which two centres, which point of their plane, which label, and whether PGD is to be shown."""
+
+    frame: int
+    centres: tuple[int, int]
+    point: tuple[float, float]
+    label: int
+    pgd: float
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any], recording: Recording) -> Question:
+        """From what a page sent."""
+        pair, point = _two(given.get("centres"), int), _two(given.get("point"), (int, float))
+        K = len(recording.problem.centres)
+        good = all(0 <= k < K for k in pair) and len(set(pair)) == 2
+        require(good, "centres", str(given.get("centres"))[:40], f"two different numbers below {K}")
+        good = len(point) == 2 and all(abs(a) <= FARTHEST for a in point)  # NaN is not
+        require(good, "point", str(given.get("point"))[:40], f"two numbers of size {FARTHEST:g} at most")
+        frame, pgd, label = (given.get(name, 0) for name in ("frame", "pgd", "label"))
+        require(type(frame) is int and frame >= 0, "frame", str(frame)[:40], "a whole number >= 0")
+        require(type(pgd) in (int, float) and 0 <= pgd <= FARTHEST, "pgd", str(pgd)[:40], "a radius, or 0 for none")
+        require(label in (1, -1), "label", str(label)[:40], "1 or -1")
+        return cls(frame, (pair[0], pair[1]), (float(point[0]), float(point[1])), int(label), float(pgd))
+
+
+def _two(given: Any, kind: type | tuple[type, ...]) -> list[Any]:
+    """A list of two such numbers, or nothing."""
+    good = isinstance(given, list) and len(given) == 2
+    return given if good and all(isinstance(a, kind) and not isinstance(a, bool) for a in given) else []
+
+
+def answer(recording: Recording, question: Question) -> Message:
+    """Both radii of the point, where it breaks, and the plane through it and that place."""
+    problem, frame = recording.problem, recording.near(question.frame)
+    net = recording.net(frame).double()
+    axes = recording.columns.double()
+    flat = orthonormal(axes[list(question.centres)])
+    origin = torch.zeros(net.dim).double() if net.centre is None else net.centre.double()
+    x = origin + torch.tensor(question.point).double() @ flat
+    y = torch.tensor([float(question.label)]).double()
+    with torch.no_grad():
+        margin = float(margin_of(net(x[None]), y))
+    found = bracket(net, x[None], y, tol=TOLERANCE, budget=BUDGET, pool=problem.test)
+    d = found.perturbation[0]
+    lower, upper = float(found.lower[0]), float(found.upper[0])
+    reply: Message = {
+        "kind": "point",
+        "frame": frame.number,
+        "centres": list(question.centres),
+        "point": list(question.point),
+        "label": question.label,
+        "right": margin > 0,
+        "lower": finite(lower),
+        "upper": finite(upper),
+        "status": found.status[0].value,
+        "broken": (flat @ (x + d - origin)).tolist(),
+        "outside": float(torch.linalg.vector_norm(d - (flat @ d) @ flat)),
+    }
+    somewhere = float(d.norm()) > 0 and float((x - origin).norm()) > 0
+    toward = orthonormal(torch.stack([x - origin, d])) if somewhere else flat
+    reply["toward"] = {
+        "point": (toward @ (x - origin)).tolist(),
+        "broken": (toward @ (x + d - origin)).tolist(),
+        "cosines": packed(frame.u.double() @ toward.T),
+    }
+    if question.pgd > 0:
+        path, success = fooled(net, x, y, question.pgd)
+        ways = {name: ((path - origin) @ plane.T).tolist() for name, plane in (("path", toward), ("flat", flat))}
+        reply["pgd"] = {"radius": question.pgd, "success": success, **ways}
+    return reply
+
+
+def orthonormal(pair: Tensor) -> Tensor:
+    """Gram-Schmidt of two rows; the second is any direction where they are parallel."""
+    first = pair[0] / torch.linalg.vector_norm(pair[0])
+    rest = pair[1] - (pair[1] @ first) * first
+    if float(rest.norm()) < 1e-9 * max(1.0, float(pair[1].norm())):
+        rest = torch.eye(len(first)).double()[int(first.abs().argmin())]
+        rest = rest - (rest @ first) * first
+    return torch.stack([first, rest / torch.linalg.vector_norm(rest)])
+
+
+class Witness(nn.Module):
+    """A net that remembers where it was asked: the way of an attack."""
+
+    def __init__(self, net: nn.Module) -> None:
+        """Ask ``net``."""
+        super().__init__()
+        self.net, self.asked = net, list[Tensor]()
+
+    def forward(self, X: Tensor) -> Tensor:
+        """The net's answer."""
+        self.asked.append(X.detach()[0].double())
+        answered: Tensor = self.net(X)
+        return answered
+
+
+def fooled(net: PolyReLUNet, x: Tensor, y: Tensor, radius: float) -> tuple[Tensor, bool]:
+    """The points that the published attack visits within ``radius`` (m, D), and whether it broke the decision."""
+    witness = Witness(net)
+    result = PublishedPGD(steps=STEPS, mean_over=1)(witness, x[None], y, radius=radius)
+    if not witness.asked:
+        raise InputError("pgd: the attack asked nothing.")
+    return torch.stack(witness.asked), bool(result.success[0])

@@ -1,0 +1,144 @@
+"""What one setting trains: x = mu_k + (alpha/sqrt(D)) g (Min & Vidal 2024), the same with fine labels, or digits.
+
+Fine labels (Li et al., ICLR 2025): one logit for each sub-class while training; to answer "+1 or -1" the logits of
+each class are added up, which is again a PolyReLUNet, with v_j = sum_k y_k V_kj.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import final
+
+import torch
+from torch import Tensor
+
+from polyrelu.data import Dataset, OrthonormalMixture, read
+from polyrelu.explorer.limits import Setting
+from polyrelu.nets import Polar, PolyReLUNet
+from polyrelu.train.recipes import mean
+
+TEST = 60  # fresh points that are bracketed
+DIGITS, HELD = 600, 60  # training images, and images looked at afterwards
+UNTIL = {"mixture": 1e-2, "digits": 0.2}  # loss at which training ends
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """The net at its start, the rows it is trained on, fresh ones, and the sub-classes: centres (K, D), sides (K,)."""
+
+    setting: Setting
+    net: PolyReLUNet
+    train: Dataset
+    test: Dataset
+    centres: Tensor
+    sides: Tensor
+
+    @property
+    def loss(self) -> str:
+        """What flows down."""
+        return "cross_entropy" if self.setting.labels == "fine" else "exp"
+
+    @property
+    def until(self) -> float:
+        """Loss at which it ends."""
+        return UNTIL[self.setting.data]
+
+    @property
+    def names(self) -> list[str]:
+        """What the page calls the sub-classes."""
+        if self.setting.data == "digits":
+            return [str(digit) for digit in range(10)]
+        positive = int((self.sides > 0).sum())
+        return [f"+{k + 1}" if k < positive else f"−{k + 1 - positive}" for k in range(len(self.sides))]
+
+    @property
+    def theory(self) -> dict[str, float]:
+        """1/sqrt(K) and sqrt(2)/2 (Min & Vidal 2024, Theorem 1), where they are about these data."""
+        if self.setting.data == "digits":
+            return {}
+        return {"average": 1 / math.sqrt(len(self.sides)), "centre": math.sqrt(2) / 2}
+
+    def seen(self, rows: Tensor) -> Tensor:
+        """Rows as the net sees them, its centre subtracted."""
+        return rows if self.net.centre is None else rows - self.net.centre
+
+    def axes(self) -> Tensor:
+        """Unit vectors by which the page knows every neuron: the centres, and in space what they leave out, (A, D)."""
+        rows = torch.nn.functional.normalize(self.seen(self.centres))
+        if rows.shape[1] == 3 and len(rows) == 2:
+            rows = torch.cat([rows, torch.linalg.cross(rows[0], rows[1])[None]])
+        return rows
+
+    def columns(self) -> Tensor:
+        """The axes, and then the unit directions of the class means of the training rows, [+1, -1]."""
+        means = self.coarse(self.train).class_means()
+        return torch.cat([self.axes(), torch.nn.functional.normalize(self.seen(means))])
+
+    def coarse(self, data: Dataset) -> Dataset:
+        """The same rows with the labels +1/-1."""
+        return data if data.binary else replace(data, y=self.sides[data.y])
+
+    def binary(self, u: Tensor, read_out: Tensor, log_contribution: Tensor) -> PolyReLUNet:
+        """The classifier +1/-1 of neurons at some moment, times a factor > 0 that makes its largest neuron 1."""
+        logs = log_contribution + read_out.double().abs().log()
+        half = (logs - logs.max()) / 2
+        like = PolyReLUNet(
+            self.net.dim,
+            len(u),
+            self.net.p,
+            init="zeros",
+            centre=self.net.centre,
+            normalise_input=self.net.normalise_input,
+        )
+        sign = torch.where(read_out < 0, -1.0, 1.0).to(u.dtype)
+        return PolyReLUNet.from_polar(Polar(u, sign[:, None], half, half), like=like)
+
+
+def problem(setting: Setting) -> Problem:
+    """The problem of a setting; the same setting gives the same numbers as the library does."""
+    return _digits(setting) if setting.data == "digits" else _mixture(setting)
+
+
+def _mixture(setting: Setting) -> Problem:
+    mixture = OrthonormalMixture(setting.dim, setting.positive, setting.negative, setting.alpha)
+    train, test = mixture.sample(setting.samples, setting.seed), mixture.sample(TEST, setting.seed + 1)
+    outputs = 1
+    if setting.labels == "fine":
+        assert train.cluster is not None
+        train, outputs = replace(train, y=train.cluster), mixture.clusters
+    net = PolyReLUNet(
+        setting.dim,
+        setting.width,
+        setting.p,
+        outputs,
+        init=setting.start,
+        scale=setting.scale,
+        seed=setting.seed,
+    )
+    return Problem(setting, net, train, test, mixture.centres, mixture.labels)
+
+
+def _digits(setting: Setting) -> Problem:
+    data = read("digits:parity")
+    assert data.cluster is not None
+    centres = torch.stack([data.rows()[data.cluster == digit].mean(0) for digit in range(10)])
+    order = torch.randperm(len(data), generator=torch.Generator().manual_seed(setting.seed))
+    train, test = data.subset(order[:DIGITS]), data.subset(order[DIGITS : DIGITS + HELD])
+    sides = torch.tensor([1.0 - 2 * (digit % 2) for digit in range(10)])
+    if setting.labels == "fine":
+        assert train.cluster is not None
+        train = replace(train, y=train.cluster)
+    net = PolyReLUNet(
+        data.dim,
+        setting.width,
+        setting.p,
+        10 if setting.labels == "fine" else 1,
+        init=setting.start,
+        scale=setting.scale,
+        seed=setting.seed,
+        centre=mean(train),
+        normalise_input=True,
+    )
+    return Problem(setting, net, train, test, centres, sides)

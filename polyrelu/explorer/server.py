@@ -1,0 +1,180 @@
+"""The explorer's server: the page, its flows as lines of JSON, and nothing for anybody but this machine's own browser.
+
+It listens on 127.0.0.1 only. A page of another site could still be led here (by a name that resolves to 127.0.0.1, or
+by a form), so every request must name this very server as its Host and, if it names an Origin, as that too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response, StreamingResponse
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from polyrelu import __version__
+from polyrelu.errors import InputError, require
+from polyrelu.explorer import export, frames, plane, robust
+from polyrelu.explorer.claims import claim_page
+from polyrelu.explorer.limits import CHOICES, Setting, table
+from polyrelu.explorer.own import Own
+from polyrelu.explorer.presets import PRESETS
+from polyrelu.explorer.problem import problem
+from polyrelu.explorer.tabs import Tabs
+
+HERE = ("127.0.0.1", "localhost")
+SMALL, LARGE = 10_000, 64_000_000  # bytes of a question, and of a recording to be exported
+
+
+class Guard:
+    """Refuses foreign Hosts and Origins and long bodies; forbids the page everything but this server."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        """Stand before ``app``."""
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        host, origin = headers.get("host", ""), headers.get("origin")
+        if not local(host) or (origin is not None and origin != f"http://{host}"):
+            await PlainTextResponse("This page answers to its own address only.", 403)(scope, receive, send)
+            return
+
+        async def guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                given = MutableHeaders(scope=message)
+                given["Content-Security-Policy"] = export.policy()
+                given["X-Content-Type-Options"] = "nosniff"
+                given["Referrer-Policy"] = "no-referrer"
+                given["Cross-Origin-Resource-Policy"] = "same-origin"
+                given["Cache-Control"] = "no-store"
+            await send(message)
+
+        await self.app(scope, receive, guarded)
+
+
+def local(host: str) -> bool:
+    """Is it 127.0.0.1 or localhost, with or without a port?"""
+    name, colon, port = host.partition(":")
+    return name in HERE and (not colon or (port.isascii() and port.isdigit()))
+
+
+async def body(request: Request, most: int = SMALL) -> dict[str, Any]:
+    """The JSON object of a request, unless it is longer than ``most``."""
+    kind = request.headers.get("content-type", "").partition(";")[0]
+    require(kind == "application/json", "content-type", kind or "none", "application/json")
+    text = bytearray()
+    async for part in request.stream():
+        text += part
+        require(len(text) <= most, "request", f"more than {most} bytes", f"at most {most} bytes")
+    try:
+        found = json.loads(text)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise InputError("request: expected a JSON object.")
+    return found
+
+
+def application(own: Own | None = None) -> Starlette:
+    """The server of the explorer; ``own`` is a run to show first."""
+    tabs = Tabs()
+
+    async def page(request: Request) -> Response:
+        return HTMLResponse(export.served(about(own)))
+
+    async def flow(request: Request) -> Response:
+        given = await body(request)
+        tab, asked = tabs.tab(given.get("tab")), given.get("setting")
+        setting = None if asked == "own" and own is not None else Setting.of(asked)
+
+        def work(tell: frames.Tell) -> None:
+            if setting is None:
+                assert own is not None
+                recording = own.tell(tell)
+            else:
+                recording = frames.stream(problem(setting), tell)[0]
+            tab.recording = recording
+            tell({"kind": "ready"})
+            robust.stream(recording, tell)
+
+        return StreamingResponse(tab.start(work).stream(), media_type="application/x-ndjson")
+
+    async def point(request: Request) -> Response:
+        given = await body(request)
+        recording = tabs.tab(given.get("tab")).recording
+        if recording is None:
+            return JSONResponse({"kind": "nothing", "error": "there is no finished flow to look at yet."})
+        question = plane.Question.of(given, recording)
+        return JSONResponse(await asyncio.to_thread(plane.answer, recording, question))
+
+    async def whole(request: Request) -> Response:
+        given = await body(request, LARGE)
+        recorded = given.get("recorded")
+        good = isinstance(recorded, list) and all(isinstance(message, dict) for message in recorded)
+        require(good, "recorded", type(recorded).__name__, "a list of messages")
+        assert isinstance(recorded, list)
+        return HTMLResponse(export.alone(about(None), recorded))
+
+    async def claim(request: Request) -> Response:
+        return HTMLResponse(await asyncio.to_thread(claim_page, request.path_params["id"]))
+
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        yield
+        tabs.stop()
+
+    app = Starlette(
+        routes=[
+            Route("/", page),
+            Route("/flow", flow, methods=["POST"]),
+            Route("/point", point, methods=["POST"]),
+            Route("/export", whole, methods=["POST"]),
+            Route("/claim/{id}", claim),
+            Mount("/static", StaticFiles(directory=export.STATIC)),
+        ],
+        lifespan=lifespan,
+        exception_handlers={InputError: refuse, ClientDisconnect: gone},
+    )
+    app.add_middleware(Guard)
+    app.state.tabs = tabs
+    return app
+
+
+def about(own: Own | None) -> dict[str, Any]:
+    """What the page knows before it asks."""
+    return {
+        "version": __version__,
+        "limits": table(),
+        "choices": {name: list(values) for name, values in CHOICES.items()},
+        "presets": [preset.as_json() for preset in PRESETS],
+        "own": None if own is None else own.name,
+    }
+
+
+def warm() -> None:
+    """One small flow and its radii, told to nobody: what is loaded or compiled at first use is ready for the page."""
+    setting = Setting(p=3, dim=6, samples=20, width=4)
+    robust.stream(frames.stream(problem(setting), lambda message: None)[0], lambda message: None)
+
+
+async def refuse(request: Request, error: Exception) -> Response:
+    """Bad input: a sentence, politely."""
+    return JSONResponse({"error": str(error)}, 422)
+
+
+async def gone(request: Request, error: Exception) -> Response:
+    """Whoever asked has left."""
+    return Response(status_code=499)

@@ -1,0 +1,78 @@
+"""A server of the explorer on a free port, as a person starts it, and ways to ask it."""
+
+import asyncio
+import http.client
+import json
+import threading
+
+import pytest
+
+SMALL = {"dim": 12, "samples": 60, "width": 16, "positive": 3, "negative": 2}
+
+
+class Served:
+    """A running server; `stop` ends it as Ctrl-C would."""
+
+    def __init__(self, own=None, port=0):
+        uvicorn = pytest.importorskip("uvicorn", reason="the explorer needs the extra 'web'")
+        pytest.importorskip("starlette", reason="the explorer needs the extra 'web'")
+        from polyrelu.commands.explore import listen
+        from polyrelu.explorer.server import application
+
+        self.app = application(own)
+        self.socket = listen(port)
+        self.port = self.socket.getsockname()[1]
+        self.server = uvicorn.Server(uvicorn.Config(self.app, log_level="warning", timeout_graceful_shutdown=1))
+        self.thread = threading.Thread(target=lambda: asyncio.run(self.server.serve(sockets=[self.socket])))
+        self.thread.start()
+
+    @property
+    def address(self):
+        return f"http://127.0.0.1:{self.port}/"
+
+    def stop(self):
+        self.server.should_exit = True
+        self.thread.join(20)
+        self.socket.close()
+        assert not self.thread.is_alive()
+
+    def ask(self, path, body=None, **headers):
+        """Status, headers and text of an answer."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        try:
+            given = {"Content-Type": "application/json"} if body is not None else {}
+            text = None if body is None else json.dumps(body)
+            names = {name.replace("_", "-"): value for name, value in headers.items()}
+            connection.request("GET" if body is None else "POST", path, text, {**given, **names})
+            answer = connection.getresponse()
+            return answer.status, dict(answer.getheaders()), answer.read().decode()
+        finally:
+            connection.close()
+
+    def flow(self, tab="tab-of-a-test", **setting):
+        """All messages of a flow."""
+        status, _, text = self.ask("/flow", {"tab": tab, "setting": {**SMALL, **setting}})
+        assert status == 200, text
+        return [json.loads(line) for line in text.splitlines()]
+
+
+@pytest.fixture(scope="module")
+def served():
+    running = Served()
+    yield running
+    running.stop()
+
+
+@pytest.fixture
+def start():
+    """Servers of one's own, to be stopped and started."""
+    running = []
+
+    def go(**settings):
+        running.append(Served(**settings))
+        return running[-1]
+
+    yield go
+    for one in running:
+        if one.thread.is_alive():
+            one.stop()

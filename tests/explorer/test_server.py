@@ -1,0 +1,181 @@
+"""The server answers to its own address, politely refuses what is too much, and really stops what is cancelled."""
+
+import gc
+import http.client
+import json
+import threading
+import time
+
+import pytest
+
+HOSTS = ["127.0.0.1", "localhost", "127.0.0.1:{port}", "localhost:{port}"]
+FOREIGN = ["example.org", "127.0.0.1.example.org", "127.0.0.1:80@example.org", "", "[::1]", "0.0.0.0", "localhost:8o"]
+QUESTION = {"tab": "tab-of-a-test", "frame": 0, "centres": [0, 3], "point": [1, 0], "label": 1, "pgd": 0}
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_its_own_names_are_answered(served, host):
+    status, headers, text = served.ask("/", Host=host.format(port=served.port))
+    assert status == 200
+    assert "See the neurons choose" in text
+    policy = headers["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    assert "http" not in policy
+
+
+@pytest.mark.parametrize("path", ["/", "/static/main.js", "/claim/B4"])
+@pytest.mark.parametrize("host", FOREIGN)
+def test_foreign_names_are_refused(served, host, path):
+    assert served.ask(path, Host=host)[0] == 403
+
+
+@pytest.mark.parametrize("origin", ["https://example.org", "null", "http://localhost:1", "http://127.0.0.1"])
+def test_foreign_origins_are_refused(served, origin):
+    assert served.ask("/flow", {"tab": "tab-of-a-test", "setting": {}}, Origin=origin)[0] == 403
+    assert served.ask("/", Origin=f"http://127.0.0.1:{served.port}")[0] == 200
+
+
+def test_it_listens_on_loopback_only(served):
+    assert served.socket.getsockname()[0] == "127.0.0.1"
+
+
+def test_too_large_a_dimension_is_politely_refused(served):
+    status, _, text = served.ask("/flow", {"tab": "tab-of-a-test", "setting": {"dim": 10**9}})
+    assert status == 422
+    expected = "dim=1000000000: expected a whole number from 2 to 1000, for the page; polyrelu flow takes larger ones."
+    assert json.loads(text)["error"] == expected
+
+
+@pytest.mark.parametrize("body", [[], "text", {"tab": "x", "setting": {}}, {"tab": "../../../x", "setting": {}}, {}])
+def test_odd_requests_are_refused(served, body):
+    assert served.ask("/flow", body)[0] == 422
+
+
+def test_a_form_of_another_page_cannot_start_anything(served):
+    asked = {"tab": "tab-of-a-test", "setting": {}}
+    assert served.ask("/flow", asked, Content_Type="text/plain")[0] == 422
+    assert served.ask("/flow", {**asked, "more": "x" * 20_000})[0] == 422
+
+
+@pytest.mark.parametrize("path", ["/static/../server.py", "/static/%2e%2e/server.py", "/static/..%2fserver.py", "/x"])
+def test_nothing_else_is_served(served, path):
+    assert served.ask(path)[0] == 404
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"centres": [0, 0]},
+        {"centres": [0, 99]},
+        {"centres": [True, 2]},
+        {"point": [1e9, 0]},
+        {"point": ["1", 0]},
+        {"point": [1]},
+        {"frame": -1},
+        {"label": 0},
+        {"pgd": -1},
+    ],
+)
+def test_odd_points_are_refused(served, wrong):
+    if "tab-of-a-test" not in served.app.state.tabs.open or not served.app.state.tabs.open["tab-of-a-test"].recording:
+        served.flow()
+    assert served.ask("/point", QUESTION)[0] == 200
+    assert served.ask("/point", {**QUESTION, **wrong})[0] == 422
+
+
+def test_a_point_before_any_flow_is_nothing(served):
+    status, _, text = served.ask("/point", {**QUESTION, "tab": "another-tab"})
+    assert (status, json.loads(text)["kind"]) == (200, "nothing")
+
+
+def test_a_flow_is_told_from_start_to_end(served):
+    kinds = [message["kind"] for message in served.flow(p=3)]
+    assert kinds[:3] == ["begun", "start", "frame"]
+    assert kinds[-1] == "done"
+    assert kinds.index("end") < kinds.index("ready") < kinds.index("robust")
+
+
+def test_claims_have_their_page(served):
+    status, _, text = served.ask("/claim/B4")
+    assert status == 200
+    assert "polyrelu claims run B4" in text
+    assert "<b>reproduced</b>" in text
+    assert served.ask("/claim/<script>")[0] in (404, 422)
+
+
+def flows():
+    return [thread for thread in threading.enumerate() if thread.name == "explorer-flow"]
+
+
+def begin(served, tab, **setting):
+    """Start a flow and read its first line only."""
+    connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=60)
+    body = json.dumps({"tab": tab, "setting": setting})
+    connection.request("POST", "/flow", body, {"Content-Type": "application/json"})
+    return connection, connection.getresponse()
+
+
+def rest(seconds=30.0):
+    """Wait until no flow is under way."""
+    until = time.monotonic() + seconds
+    while flows() and time.monotonic() < until:
+        time.sleep(0.05)
+    return flows()
+
+
+LONG = {"p": 1, "log10_scale": -300}  # takes many seconds to its end
+
+
+def test_whoever_goes_away_stops_the_work(served):
+    connection, answer = begin(served, "tab-that-leaves", **LONG)
+    for _ in range(4):
+        assert answer.readline()
+    assert len(flows()) == 1
+    answer.close()
+    connection.close()
+    assert rest(10) == []
+
+
+def test_another_flow_of_the_same_tab_stops_the_first_but_not_another_tab_s(served):
+    (one, first), (two, second) = begin(served, "tab-of-the-one", **LONG), begin(served, "tab-of-the-two", **LONG)
+    first.readline(), second.readline()
+    messages = served.flow("tab-of-the-one")
+    assert messages[-1]["kind"] == "done"
+    assert b'"done"' not in first.read()  # it ended early
+    assert len(flows()) == 1
+    two.close(), second.close(), one.close()
+    assert rest() == []
+
+
+def test_a_hundred_rapid_starts_leave_no_thread_and_no_recording_behind(served):
+    from polyrelu.explorer.frames import Recording
+
+    open_ = [begin(served, "tab-in-a-hurry", p=1 + 0.04 * k) for k in range(100)]
+    messages = served.flow("tab-in-a-hurry")
+    assert messages[-1]["kind"] == "done"
+    for connection, answer in open_:
+        answer.close()
+        connection.close()
+    assert rest() == []
+    gc.collect()
+    kept = [one for one in gc.get_objects() if type(one) is Recording]
+    assert len(kept) <= len(served.app.state.tabs.open)
+
+
+def test_many_tabs_are_forgotten(served):
+    for k in range(20):
+        served.ask("/point", {**QUESTION, "tab": f"tab-number-{k}"})
+    assert len(served.app.state.tabs.open) == 8
+
+
+def test_the_server_ends_although_a_flow_is_under_way(start):
+    running = start()
+    connection, answer = begin(running, "tab-to-the-end", **LONG)
+    answer.readline()
+    began = time.monotonic()
+    running.stop()
+    assert time.monotonic() - began < 15
+    answer.close()
+    connection.close()
+    assert rest() == []
