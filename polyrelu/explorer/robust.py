@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import time
 from itertools import accumulate
+from typing import Any
 
 import torch
 
 from polyrelu.explorer.frames import Message, Recording, Tell, finite
+from polyrelu.robust.bounds import FEW
 from polyrelu.robust.bracket import Bracket, bracket
 from polyrelu.robust.certify.branch import Budget
 from polyrelu.robust.curve import curve
 
 PARTS = (10, 20, 30)  # points at a time: a first answer soon, then fewer calls
-TOLERANCE = 5e-3
+HOW: dict[str, Any] = {"tol": 5e-3, "budget": Budget(nodes=4), "widest": FEW}  # no seconds: the same on every machine
 LONGEST = 10.0  # seconds after which no further part is begun
-BUDGET = Budget(nodes=4)  # no seconds: the same on every machine
 
 
 class Teller:
@@ -39,7 +40,7 @@ def stream(recording: Recording, tell: Tell) -> None:
         if parts and time.monotonic() - began > LONGEST:
             break
         rows = slice(last - part, last)
-        parts.append(bracket(net, X[rows], y[rows], tol=TOLERANCE, budget=BUDGET, pool=test, progress=Teller(tell)))
+        parts.append(bracket(net, X[rows], y[rows], pool=test, progress=Teller(tell), **HOW))
         tell(radii(parts, len(X)))
 
 

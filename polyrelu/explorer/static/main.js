@@ -65,7 +65,7 @@ async function begin(setting, preset, play) {
     controls.show(setting, preset?.id);
     toAddress(setting, about.presets[0].setting, preset?.id);
   }
-  Object.assign(document.body.dataset, { state: "running", frames: 0 });
+  Object.assign(document.body.dataset, { state: "running", frames: 0, ended: false });
   trouble("");
   if (!play) state.wait = setTimeout(() => recording.frames.length && take(recording, false), PATIENCE);
   try {
@@ -88,7 +88,10 @@ function receive(recording, message, play) {
     document.body.dataset.frames = recording.frames.length;
     if (play && recording.frames.length === 1) take(recording, true);
   }
-  if (message.kind === "end") { if (state.current !== recording) take(recording, false); else told(); }
+  if (message.kind === "end") {
+    document.body.dataset.ended = true;
+    if (state.current !== recording) take(recording, false); else told();
+  }
   if (message.kind === "ready") pointed.look(recording, state.preset?.pgd ?? 0);
   if (message.kind === "robust") told();
   redraw();
