@@ -3,7 +3,7 @@
 On two-layer nets trained on MNIST the first search, four steps towards one rival, finds all but a few of the points
 that APGD-CE, APGD-T and FAB-T find together; the others are there for those few, and for nets with more bends. Two of
 them begin at data of the other classes: where neurons are silent at x, as those of the other centres are for p > 2,
-the gradient at x knows nothing of them .
+the gradient at x knows nothing of them.
 """
 
 from __future__ import annotations
