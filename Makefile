@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help test data reproduce lint types bench clean
+.PHONY: help test data reproduce explore lint types bench clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -26,6 +26,9 @@ data: $(INSTALLED) ## Fetch MNIST once, for the tests and claims that look at it
 
 reproduce: $(INSTALLED) ## Measure the papers' claims again and write OUT/index.html
 	$(BIN)/polyrelu reproduce --profile quick --out $(OUT)
+
+explore: $(INSTALLED) ## Open the explorer in the browser
+	$(BIN)/polyrelu explore
 
 lint: $(INSTALLED) ## Check style and formatting with ruff
 	$(BIN)/ruff check .

@@ -1,5 +1,8 @@
-"""One thread per worker, and the same few hypothesis examples every time."""
+"""One thread per worker, the same few hypothesis examples every time, and a real browser for the pages."""
 
+import shutil
+
+import pytest
 import torch
 from hypothesis import settings
 
@@ -8,3 +11,38 @@ torch.set_num_threads(1)  # xdist's workers share the cores, and for small tenso
 # No deadline: shared machines stall. Derandomised: a red run can be run again and stays red.
 settings.register_profile("polyrelu", deadline=None, max_examples=25, derandomize=True)
 settings.load_profile("polyrelu")
+
+# Ratio of luminances (WCAG 2.1) of the text of every element against the first opaque background under it.
+CONTRASTS = """(selector) => {
+  const parts = (colour) => colour.match(/[\\d.]+/g).map(Number);
+  const light = (colour) => parts(colour).slice(0, 3).map((part) => part / 255)
+    .map((part) => part <= .04045 ? part / 12.92 : ((part + .055) / 1.055) ** 2.4)
+    .reduce((sum, part, i) => sum + part * [.2126, .7152, .0722][i], 0);
+  const under = (element) => {
+    const colour = getComputedStyle(element).backgroundColor;
+    return parts(colour)[3] === 0 && element.parentElement ? under(element.parentElement) : colour;
+  };
+  return [...document.querySelectorAll(selector)].map((element) => {
+    const [a, b] = [getComputedStyle(element).color, under(element)].map(light);
+    return [element.outerHTML.slice(0, 80), (Math.max(a, b) + .05) / (Math.min(a, b) + .05)];
+  });
+}"""
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """The system's own Chromium; its driver's event loop ends with each module."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    program = shutil.which("chromium") or shutil.which("google-chrome")
+    if program is None:
+        pytest.skip("there is no Chromium")
+    with playwright.sync_playwright() as driver:
+        started = driver.chromium.launch(executable_path=program, args=["--no-sandbox", "--disable-quic"])
+        yield started
+        started.close()
+
+
+@pytest.fixture(scope="session")
+def contrasts():
+    """A script that tells the contrast of every element that a selector finds; 4.5 is enough for text."""
+    return CONTRASTS

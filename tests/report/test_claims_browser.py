@@ -1,7 +1,6 @@
 """The page of claims in a real browser: quiet, self-contained, usable by keyboard, on any screen and on paper."""
 
 import runpy
-import shutil
 from pathlib import Path
 
 import pytest
@@ -11,34 +10,6 @@ from polyrelu.report.claims_page import write_claims_page
 EXAMPLE = runpy.run_path(str(Path(__file__).parent / "claims_example.py"))
 CLAIMS = ["A1", "A2", "A3", "A4", "A5", "B1", "B7", "E1", "E2", "I5", "I6"]
 PHONE, DESKTOP = (390, 844), (1280, 900)
-
-# Ratio of luminances (WCAG 2.1) of the text of every element against the first opaque background under it.
-CONTRASTS = """(selector) => {
-  const parts = (colour) => colour.match(/[\\d.]+/g).map(Number);
-  const light = (colour) => parts(colour).slice(0, 3).map((part) => part / 255)
-    .map((part) => part <= .04045 ? part / 12.92 : ((part + .055) / 1.055) ** 2.4)
-    .reduce((sum, part, i) => sum + part * [.2126, .7152, .0722][i], 0);
-  const under = (element) => {
-    const colour = getComputedStyle(element).backgroundColor;
-    return parts(colour)[3] === 0 && element.parentElement ? under(element.parentElement) : colour;
-  };
-  return [...document.querySelectorAll(selector)].map((element) => {
-    const [a, b] = [getComputedStyle(element).color, under(element)].map(light);
-    return [element.outerHTML.slice(0, 80), (Math.max(a, b) + .05) / (Math.min(a, b) + .05)];
-  });
-}"""
-
-
-@pytest.fixture(scope="module")
-def browser():
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    program = shutil.which("chromium") or shutil.which("google-chrome")
-    if program is None:
-        pytest.skip("there is no Chromium")
-    with playwright.sync_playwright() as driver:
-        started = driver.chromium.launch(executable_path=program, args=["--no-sandbox", "--disable-quic"])
-        yield started
-        started.close()
 
 
 @pytest.fixture(scope="module")
@@ -190,12 +161,12 @@ def test_columns_on_a_desk_and_cards_on_a_phone(visit):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_everything_can_be_read_in_the_light_and_in_the_dark(visit, scheme):
+def test_everything_can_be_read_in_the_light_and_in_the_dark(visit, contrasts, scheme):
     page = visit(color_scheme=scheme)
     page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
-    ratios = page.evaluate(CONTRASTS, "body *:not(script, option, svg, svg *, img)")
+    ratios = page.evaluate(contrasts, "body *:not(script, option, svg, svg *, img)")
     assert {name for name, ratio in ratios if ratio < 4.5} == set()
-    badges = page.evaluate(CONTRASTS, ".badge")
+    badges = page.evaluate(contrasts, ".badge")
     assert len(badges) > len(CLAIMS)
     ground = page.evaluate(
         "[document.body, document.querySelector('figure')].map((e) => getComputedStyle(e).backgroundColor)"

@@ -202,6 +202,28 @@ def test_the_page_is_whole_and_asks_for_nothing(tmp_path):
     )
 
 
+@pytest.fixture(scope="module")
+def page(tmp_path_factory):
+    X, y, fine = rows()
+    found = report(LogisticRegression(C=10).fit(X, y), X, y, fine=fine, compare=True)
+    return found.save(tmp_path_factory.mktemp("page") / "page.html", command="polyrelu diagnose a.npz", data="a.npz")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [360, 1280])
+def test_the_page_can_be_read_on_any_screen(browser, contrasts, page, width, scheme):
+    context = browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme)
+    shown, trouble, asked = context.new_page(), [], []
+    shown.on("console", lambda message: trouble.append(message.text))
+    shown.on("request", lambda request: asked.append(request.url))
+    shown.goto(page.as_uri())
+    assert trouble == [] and asked == [page.as_uri()]
+    assert shown.evaluate("document.documentElement.scrollWidth") <= width
+    ratios = shown.evaluate(contrasts, "body *:not(style, svg, svg *)")
+    assert len(ratios) > 30 and {name for name, ratio in ratios if ratio < 4.5} == set()
+    context.close()
+
+
 def test_the_same_seed_gives_the_same_report():
     X, y, fine = rows()
     predict = lambda Z: NAMES[(np.asarray(Z) @ (X[y == "yes"].sum(0) - X[y == "no"].sum(0)) > 0).astype(int)]  # noqa: E731
