@@ -36,9 +36,12 @@ def explore(
             if error.name in ("uvicorn", "starlette"):
                 fail(MISSING)
             raise
-        from polyrelu.explorer.own import read
+        own = None
+        if folder is not None:
+            from polyrelu.explorer.own import read
 
-        app = application(None if folder is None else read(folder))
+            own = read(folder)
+        app = application(own)
         listener = listen(port)
         warm()
         address = f"http://127.0.0.1:{listener.getsockname()[1]}/"

@@ -10,7 +10,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from starlette.applications import Starlette
 from starlette.datastructures import Headers, MutableHeaders
@@ -25,10 +25,12 @@ from polyrelu.errors import InputError, require
 from polyrelu.explorer import export, frames, plane, robust
 from polyrelu.explorer.claims import claim_page
 from polyrelu.explorer.limits import CHOICES, Setting, table
-from polyrelu.explorer.own import Own
 from polyrelu.explorer.presets import PRESETS
 from polyrelu.explorer.problem import problem
 from polyrelu.explorer.tabs import Tabs
+
+if TYPE_CHECKING:  # it loads all that draws figures
+    from polyrelu.explorer.own import Own
 
 HERE = ("127.0.0.1", "localhost")
 SMALL, LARGE = 10_000, 64_000_000  # bytes of a question, and of a recording to be exported
@@ -165,9 +167,10 @@ def about(own: Own | None) -> dict[str, Any]:
 
 
 def warm() -> None:
-    """One small flow and its radii, told to nobody: what is loaded or compiled at first use is ready for the page."""
-    setting = Setting(p=3, dim=6, samples=20, width=4)
-    robust.stream(frames.stream(problem(setting), lambda message: None)[0], lambda message: None)
+    """One small flow and a radius, told to nobody: what is loaded at first use is ready for the page."""
+    recording = frames.stream(problem(Setting(p=3, dim=6, samples=20, width=4)), lambda message: None)[0]
+    question = plane.Question(frame=0, centres=(0, 1), point=(1.0, 0.0), label=1, pgd=0.0)
+    plane.answer(recording, question)
 
 
 async def refuse(request: Request, error: Exception) -> Response:
