@@ -30,6 +30,7 @@ Tell = Callable[[Message], None]  # hands a message on; raises when nobody wants
 KEPT = 4_000_000  # numbers of all neurons kept of a run, so that any moment of it can be looked at
 CHANGES = (0.02, 0.1, 0.3)  # of a cosine, of the log loss, of the usual log contribution: worth a frame
 MANY = 100  # frames after which twice as much must change
+LONGEST = 1000  # passes over the data; few hundred are usual, and data that cannot be separated would take any number
 SHOWN = 120  # training points on the sphere
 
 
@@ -125,7 +126,9 @@ def stream(problem: Problem, tell: Tell) -> tuple[Recording, Trajectory]:
     """Tell what is to be seen, then the flow frame by frame, then what came of it."""
     tell(start(problem))
     recording = Recording(problem, tell)
-    run = flow(problem.net, problem.train, loss=problem.loss, until=problem.until, watch=recording)
+    run = flow(
+        problem.net, problem.train, loss=problem.loss, until=problem.until, max_evaluations=LONGEST, watch=recording
+    )
     recording.finish()
     tell(end(problem, recording, run))
     return recording, run
