@@ -68,6 +68,7 @@ export class Timeline {
     let above = -Infinity; // the upper name first, the other at least a line below it
     for (const [value, name, colour] of names.sort((a, b) => b[0] - a[0])) {
       above = Math.max(above + 13, y(value) + (value > 0.8 ? 17 : -3));
+      pen.strokeStyle = ink.panel; pen.lineWidth = 3; pen.strokeText(name, right, above); // legible on top of lines
       pen.fillStyle = colour; pen.fillText(name, right, above);
     }
   }
