@@ -226,7 +226,10 @@ class PolyReLUClassifier(Provable, ClassifierMixin, BaseEstimator):  # type: ign
         return float(super().score(X, as_numpy(y), as_numpy(sample_weight)))
 
     def save(self, path: str | Path) -> Path:
-        """Write the head to a .safetensors file, whole or not at all; `load` and `polyrelu.load` read it."""
+        """Write the head to a .safetensors file, whole or not at all; `load` and `polyrelu.load` read it.
+
+        All that predicts and proves is kept; what ``p="auto"`` compared (``radius_``, ``cv_results_``) is not.
+        """
         check_is_fitted(self)
         names, state = getattr(self, "feature_names_in_", None), self.random_state
         params = self.get_params() | {"random_state": int(state) if isinstance(state, Integral) else None}

@@ -6,8 +6,10 @@ import torch
 from sklearn.exceptions import ConvergenceWarning
 
 from polyrelu import InputError, OrthonormalMixture, PolyReLUClassifier, PolyReLUNet
+from polyrelu.data import Dataset
 from polyrelu.data._rows import MappedRows
 from polyrelu.nets import ReadOut
+from polyrelu.train.head import held_out_loss
 
 FAST = {"width": 30, "epochs": 80, "rate": 0.01}
 MIXTURE = OrthonormalMixture(dim=20, positive=4, negative=3, alpha=0.2)
@@ -75,6 +77,17 @@ def test_p_is_chosen_by_what_is_proven():
     np.testing.assert_allclose(certified, found["mean_test_certified"])
 
 
+def test_rows_without_weight_have_no_say_in_the_choice_of_p_and_too_few_rows_are_refused():
+    X, y, _ = mixture(60)
+    how = {"width": 10, "epochs": 5, "random_state": 0}
+    more = np.concatenate([X, 100 + X[:20]]), np.concatenate([y, y[:20]])
+    weights = np.r_[np.ones(60), np.zeros(20)]
+    ones, zeros = PolyReLUClassifier("auto", **how).fit(X, y), PolyReLUClassifier("auto", **how).fit(*more, weights)
+    assert zeros.radius_ == ones.radius_
+    with pytest.raises(InputError, match="p='auto': expected a number, or 3 rows at least in some class"):
+        PolyReLUClassifier("auto", **how).fit(X[:4], ["a", "a", "b", "b"])
+
+
 def test_the_flow_reaches_its_loss_and_learns_centres():
     X, y, fine = mixture(200)
     head = PolyReLUClassifier(3, width=40, solver="flow", until=0.05, random_state=0).fit(X, y)
@@ -101,6 +114,17 @@ def test_early_stopping_keeps_the_weights_that_did_best_on_rows_set_aside():
     assert losses[0] < 0.8 < losses[1]
     again = PolyReLUClassifier(1, width=30, epochs=400, rate=0.01, early_stopping=True, patience=3, random_state=0)
     assert np.array_equal(again.fit(X, y).predict_proba(test), head.predict_proba(test))
+
+
+def test_rows_set_aside_count_by_their_weights():
+    X, y, _ = mixture(40)
+    rows, weights = Dataset(torch.from_numpy(X), torch.from_numpy(np.where(y == "plus", 1.0, -1.0))), torch.ones(40)
+    net = PolyReLUNet(X.shape[1], 5, 2, dtype=torch.float64, seed=0)
+    twice = rows.subset(torch.cat([torch.arange(40), torch.arange(10)]))
+    weights[:10] = 2
+    assert held_out_loss(net, rows, weights) == pytest.approx(held_out_loss(net, twice, torch.ones(50)), rel=1e-12)
+    with pytest.raises(InputError, match="early_stopping=True: expected two rows at least in two classes"):
+        PolyReLUClassifier(3, early_stopping=True).fit(X[:11], ["a"] * 10 + ["b"])
 
 
 def test_portions_are_one_run_of_adam():

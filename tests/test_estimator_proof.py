@@ -74,6 +74,30 @@ def test_attacks_change_decisions_also_where_all_points_are_of_one_class(scene):
     assert (lower <= found.radius * (1 + 1e-9)).all()
 
 
+def test_attacks_are_checked_with_the_head_as_it_predicts():
+    data = OrthonormalMixture(dim=20, positive=3, negative=3, alpha=0.3).sample(300, seed=0)
+    X, y = data.rows().numpy(), data.cluster.numpy() // 3
+    head = PolyReLUClassifier(3, width=20, batch=50, random_state=0).fit(X, y)
+    assert head.net_.dtype == torch.float32
+    found = head.attack(X[:40])
+    assert found.success.all() and (head.predict(X[:40] + found.perturbation.numpy()) != head.predict(X[:40])).all()
+
+
+def test_rows_far_from_zero_are_proven_and_predicted_alike():
+    data = OrthonormalMixture(dim=8, positive=2, negative=2, alpha=0.3, dtype=torch.float64).sample(300, seed=0)
+    X, y = 2 * data.rows().numpy() + 1e8, data.cluster.numpy() // 2
+    head = PolyReLUClassifier(3, width=30, batch=50, random_state=0).fit(X, y)
+    near = PolyReLUClassifier(3, width=30, batch=50, random_state=0).fit(X - 1e8, y)
+    assert head.net_.dtype == torch.float64 and near.net_.dtype == torch.float32
+    assert head.score(X, y) >= near.score(X - 1e8, y) - 0.01
+    points, told = X[:20], head.predict(X[:20])
+    radius = head.certify(points, tol=0.05, budget=QUICK).lower.numpy()
+    assert (radius > 0.1).mean() > 0.8
+    steps = np.random.default_rng(0).normal(size=(500, *points.shape))
+    steps *= 0.95 * radius[:, None] / np.linalg.norm(steps, axis=2, keepdims=True)
+    assert (head.predict((points + steps).reshape(-1, 8)).reshape(500, -1) == told).all()
+
+
 def test_a_head_is_a_net_with_something_about_it(tmp_path):
     X = np.random.default_rng(0).normal(size=(60, 3))
     y = np.where(X[:, 0] > 0, "right", "left")

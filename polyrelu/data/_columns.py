@@ -20,11 +20,15 @@ FEWEST = 10  # rows below which different texts may still be classes
 @final
 @dataclass(frozen=True)
 class Takes:
-    """What a fitted head takes: so many columns, their names and that of the labels if it was fitted on names."""
+    """What a fitted head takes: so many columns, their names if they had any, and the name or number of the labels."""
 
     count: int
     names: tuple[str, ...] | None = None
     label: str | None = None
+
+    def numbered(self, columns: int) -> bool:
+        """Is the label a number, of a table without a header, and is there a column more than the head takes?"""
+        return self.names is None and self.label is not None and self.label.isdecimal() and columns > self.count
 
 
 @final
@@ -69,7 +73,7 @@ def lay_out(
     enough = "at least one column of numbers" + " and one of labels, separated by commas" * (takes is None)
     require(len(names) >= (2 if takes is None else 1), "data", path, enough)
     said: list[str] = []
-    if takes is not None and label is None and headed and takes.label in names:
+    if takes is not None and label is None and (takes.label in names if headed else takes.numbered(len(names))):
         label = takes.label
     at_label, at_fine = (_named(*given, names, headed, path) for given in (("label", label), ("fine", fine)))
     chosen = _all_of(takes.names, names, path) if takes is not None and takes.names is not None and headed else []
@@ -80,7 +84,7 @@ def lay_out(
         usual = {names[i].lower(): i for i in reversed(free)}
         at_label = next((usual[name] for name in LABELS if name in usual), None)
         said += [f"Labels are in column {names[at_label]!r}."] if at_label is not None else []
-    if at_label is None and free and (takes is None or chosen or free[-1] in text or len(free) > takes.count):
+    if at_label is None and free and (takes is None or (not chosen and (free[-1] in text or len(free) > takes.count))):
         at_label = free[-1]
         name = repr(names[at_label]) if headed else f"number {at_label + 1}"
         said.append(f"Labels are taken from the last column, {name}; --label NAME names another.")

@@ -66,8 +66,9 @@ def parquet(path: Path, label: str | None, fine: str | None, takes: Takes | None
     layout = lay_out(path, names, True, text, lambda i: names_rows(columns[i].tolist()), label, fine, takes)
     for i in layout.features:
         if columns[i].dtype.kind not in "iufb":
-            row = next(row for row, cell in enumerate(columns[i].tolist()) if not isinstance(cell, (int, float)))
-            raise layout.bad(row, i, columns[i].tolist()[row])
+            cells = list(columns[i])  # not tolist: that makes whole numbers of times
+            row = next((row for row, cell in enumerate(cells) if not isinstance(cell, (int, float))), 0)
+            raise layout.bad(row, i, cells[row])
     X = np.stack([columns[i] for i in layout.features], axis=1)
     y, sub = (None if i is None else as_labels(columns[i], i in text, layout, i) for i in (layout.label, layout.fine))
     return X, y, sub, layout

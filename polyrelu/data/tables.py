@@ -183,7 +183,9 @@ def _column(values: NDArray[Any]) -> NDArray[Any]:
 def _sheet(path: Path, chunk: _sheets.Chunk) -> Table:
     X, y, fine, layout = chunk
     features = None if layout.names is None else tuple(layout.names[i] for i in layout.features)
-    label = None if layout.names is None or layout.label is None else layout.names[layout.label]
+    label = None
+    if layout.label is not None:
+        label = str(layout.label + 1) if layout.names is None else layout.names[layout.label]
     return Table(X, y, fine, features, label, path.name, layout.said)
 
 

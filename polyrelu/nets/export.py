@@ -82,12 +82,12 @@ def _exportable(net: Net) -> PolyReLUNet | ReadOut:
 
 
 def _rows(net: PolyReLUNet | ReadOut, count: int) -> Tensor:
-    """Random rows around the centre, from half to twice as long as it."""
+    """Random rows around the centre, .01 to 100 times as far from it as it is from 0 (1 at least)."""
     inner = net.net if isinstance(net, ReadOut) else net
     source = torch.Generator().manual_seed(0)
     X = torch.randn(count, net.dim, generator=source, dtype=torch.float64)
-    length = 1.0 if inner.centre is None else max(float(inner.centre.double().norm()), 1e-6)
-    X = X / X.norm(dim=1, keepdim=True) * length * (0.5 + 1.5 * torch.rand(count, 1, generator=source))
+    length = 1.0 if inner.centre is None else max(float(inner.centre.double().norm()), 1.0)
+    X = X / X.norm(dim=1, keepdim=True) * length * 10 ** (4 * torch.rand(count, 1, generator=source) - 2)
     rows: Tensor = X if inner.centre is None else X + inner.centre.double()
     return rows.to(net.dtype)
 

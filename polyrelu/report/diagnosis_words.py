@@ -59,6 +59,8 @@ def _model(report: RobustnessReport) -> str:
         does = f" tells them apart (averaging score {score:.2f}):"
     elif not math.isnan(score):
         does = f" partly averages them (score {score:.2f}):"
+    if math.isinf(report.broken_at):
+        return f"The {part.name}{does or ':'} fewer than half of the points were broken at all{_proof(part, typical)}."
     where = f"{fraction(report.broken_at, typical)} of the typical norm{_proof(part, typical)}"
     return (
         f"The {part.name}{does} half of the points break at {where}."

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from polyrelu.data import Dataset
+from polyrelu.errors import require
 from polyrelu.nets import Net
 from polyrelu.robust.held import cheaply_held
 from polyrelu.robust.margin import margin_of
@@ -58,11 +59,15 @@ def choose_power(
     much the more accurate one is taken, then the smaller one. At most 6000 rows, drawn at random, are looked at.
     """
     source = torch.Generator().manual_seed(seed)
+    if problem.weights is not None and not bool(problem.weights.all()):  # rows without weight are as if not there
+        problem = problem.subset(problem.weights.nonzero()[:, 0])
     if len(problem.data) > ROWS:
         problem = problem.subset(_first(problem.groups, ROWS, source))
     lengths = torch.cat([torch.linalg.vector_norm(x.double() - centre, dim=1) for _, x in problem.data.blocks()])
     radius = fraction * float(lengths.median())
     fold = _folds(problem.groups, source)
+    enough = f"a number, or {FOLDS} rows at least in some class, so that rows can be held out"
+    require(bool((fold >= 0).any()), "p", "'auto'", enough)
     certified, accuracy = np.zeros((len(powers), FOLDS)), np.zeros((len(powers), FOLDS))
     for k in range(FOLDS):
         kept, aside = ((which).nonzero()[:, 0] for which in (fold != k, fold == k))

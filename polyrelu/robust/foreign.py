@@ -10,8 +10,10 @@ A module here is an ``nn.Sequential`` of plain layers in float64: one look at it
 
 from __future__ import annotations
 
+import importlib
 import warnings
 from functools import partial
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -63,24 +65,30 @@ def certified(
     norm = check_norm(norm)
     module = as_module(model)
     X, y = check_points(module, torch.as_tensor(X).double(), y)
+    if hooked(module):
+        return None
     prove = partial(bracket, norm=norm, budget=budget, widest=FEW)
     A, a, rest = _folded(_plain(module))
     if A is not None and not rest:
         return _linear(A, a, X, y, norm)
     if A is not None and len(rest) == 1 and isinstance(rest[0], Duels):
         return _duels(rest[0], A, a, X, y, norm)
-    if A is not None and len(rest) == 2 and isinstance(rest[0], nn.ReLU) and isinstance(rest[1], nn.Linear):
+    if A is not None and len(rest) == 2 and type(rest[0]) is nn.ReLU and type(rest[1]) is nn.Linear:
         net, lifted = _lifted(A, a, rest[1], X)
         return prove(net, lifted, y).lower
     if len(rest) == 1 and isinstance(rest[0], Net) and provable(rest[0]):
         if A is None:
             return prove(rest[0], X, y).lower
-        return prove(rest[0], X @ A.T + a, y).lower / _stretch(A, norm)
+        off = lengths(_rounding(A, a, X), norm)  # how far the rows that are proven may be from the true ones
+        return (prove(rest[0], X @ A.T + a, y).lower - off).clamp(min=0) / _stretch(A, norm)
     return None
 
 
 def decisions(model: Any, X: Any) -> Any:
-    """``model.predict`` of plain rows; a model fitted on named columns is not asked where the names are."""
+    """``model.predict`` of plain rows, which get the names of the columns that the model was fitted on, if it was."""
+    names = getattr(model, "feature_names_in_", None)
+    if names is not None and find_spec("pandas") is not None:
+        X = importlib.import_module("pandas").DataFrame(np.asarray(X), columns=names)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "X does not have valid feature names", UserWarning)
         return model.predict(X)
@@ -96,18 +104,24 @@ def codes(y: Any, classes: Any, logits: int) -> Tensor:
     return 2.0 * number.double() - 1 if logits == 1 else number
 
 
+def hooked(module: nn.Module) -> bool:
+    """Does something run beside the layers themselves? Then they do not tell what the module computes."""
+    hooks = ("_forward_hooks", "_forward_pre_hooks", "parametrizations")
+    return any(getattr(layer, name, None) for layer in module.modules() for name in hooks)
+
+
 def _plain(module: nn.Module) -> list[nn.Module]:
-    """The layers of nested ``nn.Sequential``s that do something in ``eval`` mode."""
-    if isinstance(module, nn.Sequential):
+    """The layers of nested ``nn.Sequential``s that do something in ``eval`` mode; a subclass may do anything."""
+    if type(module) is nn.Sequential:
         return [layer for part in module for layer in _plain(part)]
-    return [] if isinstance(module, (Flat, nn.Identity, nn.Dropout)) else [module]
+    return [] if type(module) in (Flat, nn.Identity, nn.Dropout) else [module]
 
 
 def _folded(layers: list[nn.Module]) -> tuple[Tensor | None, Tensor, list[nn.Module]]:
     """Leading affine layers as one, x -> A x + a (A is None where there are none), and the layers after them."""
     A, a = None, torch.zeros((), dtype=torch.float64)
     for number, layer in enumerate(layers):
-        if not isinstance(layer, nn.Linear):
+        if type(layer) is not nn.Linear:
             return A, a, layers[number:]
         weight = layer.weight.detach().double()
         bias = weight.new_zeros(len(weight)) if layer.bias is None else layer.bias.detach().double()

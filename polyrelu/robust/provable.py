@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING, Any
 
+import torch
 from torch import Tensor
 
 from polyrelu.nets import Net
@@ -15,7 +16,8 @@ from polyrelu.robust.bounds import FEW
 from polyrelu.robust.bracket import Bracket, bracket
 from polyrelu.robust.certify.branch import Budget
 from polyrelu.robust.held import held, with_neurons
-from polyrelu.robust.result import AttackResult
+from polyrelu.robust.margin import margin_of
+from polyrelu.robust.result import AttackResult, AttackStatus, settled
 
 Pool = tuple[Any, Any]
 
@@ -76,12 +78,26 @@ class Provable:
     ) -> AttackResult:
         """Perturbations that change decisions (l2): the shortest found, or any within ``radius``. y as in `certify`.
 
-        ``AttackResult.perturbation`` (n, D) is added to X; its rows were checked with the net in float64.
+        ``AttackResult.perturbation`` (n, D) is added to X; its rows were checked with the head as it predicts.
         """
         net, points, labels, starts = self._scene(X, y, pool)
         if radius is None:
-            return BoundaryWalk()(net, points, labels, pool=starts, seed=seed)
-        return strongest(net, points, labels, radius, pool=starts, seed=seed)
+            found = BoundaryWalk()(net, points, labels, pool=starts, seed=seed)
+        else:
+            found = strongest(net, points, labels, radius, pool=starts, seed=seed)
+        weight = next(self.net_.parameters())
+
+        def changed(rows: Tensor, Z: Tensor) -> Tensor:
+            with torch.no_grad():
+                return margin_of(self.net_(Z.to(weight)).cpu().double(), labels[rows]) < 0
+
+        length, step = settled(changed, points, found.radius, found.perturbation)
+        if radius is not None:
+            length = torch.where(length <= radius * (1 + 1e-9), length, torch.inf)
+        good = length.isfinite()
+        status = [AttackStatus.ALREADY_WRONG if one == 0 else AttackStatus.BROKEN for one in length.tolist()]
+        status = [one if held else AttackStatus.HELD for one, held in zip(status, good.tolist(), strict=True)]
+        return AttackResult(step * good[:, None], length, good, tuple(status), found.evaluations)
 
     def _scene(self, X: Any, y: Any, pool: Pool | None) -> tuple[Net, Tensor, Tensor, Own]:
         """The net in float64 on the CPU, where proofs are made; points, labels, and where attacks may start."""

@@ -31,10 +31,10 @@ from polyrelu.robust.certify.branch import Budget
 from polyrelu.robust.curve import RobustCurve, curve
 from polyrelu.robust.foreign import as_module, certified, codes, decisions, provable
 from polyrelu.robust.margin import Score
+from polyrelu.robust.result import settled
 
 EFFORT = Budget(nodes=0)  # the root of branch and bound proves nearly all there is, in a tenth of the time
 QUERIES = 1000  # decisions a point where there is no gradient
-PUSHES = (0.0, 1e-9, 1e-6, 1e-4, 1e-3)  # how much longer a perturbation may get before its own model must give in
 Array = NDArray[Any]
 
 
@@ -174,7 +174,7 @@ def measure(
             lower = lower if more is None else torch.maximum(lower, more)
             if proof != EXACT:
                 upper, step = _harder(subject.module, rows, labels, upper, step, own, radii, seed)
-    upper, step = _checked(subject, rows, said, upper, step)
+    upper, step = settled(lambda some, Z: torch.from_numpy(subject.decide(Z) != said[some.numpy()]), rows, upper, step)
     lower = torch.where(upper > 0, lower, 0.0)  # its own predict may round a margin of 0 to the other side
     check_sandwich(lower, upper)
     status = tuple(_status(low, high) for low, high in zip(lower.tolist(), upper.tolist(), strict=True))
@@ -185,7 +185,7 @@ def measure(
 def _is_linear(module: nn.Module) -> bool:
     """Affine maps alone, of which closed forms are exact; duels of three classes and more are proven, not exact."""
     kinds = (nn.Linear, nn.Identity, nn.Dropout, nn.Sequential, Flat)
-    return all(isinstance(layer, kinds) for layer in module.modules())
+    return all(type(layer) in kinds for layer in module.modules())
 
 
 def _harder(
@@ -199,22 +199,6 @@ def _harder(
             good = left[found.success]
             upper[good], step[good] = found.radius[found.success], found.perturbation[found.success]
     return upper, step
-
-
-def _checked(subject: Subject, X: Tensor, y: Array, upper: Tensor, step: Tensor) -> tuple[Tensor, Tensor]:
-    """Perturbations that the classifier itself decides otherwise, a little longer if need be; others do not count."""
-    wrong = torch.from_numpy(subject.decide(X) != y)
-    radius, sure = torch.where(wrong, 0.0, torch.inf).double(), torch.zeros_like(step)
-    left = (upper.isfinite() & ~wrong & (upper > 0)).nonzero()[:, 0]
-    for push in PUSHES:
-        if not len(left):
-            break
-        longer = step[left] * (1 + push)
-        good = torch.from_numpy(subject.decide(X[left] + longer) != y[left.numpy()])
-        sure[left[good]] = longer[good]
-        radius[left[good]] = torch.linalg.vector_norm((X[left[good]] + longer[good]) - X[left[good]], dim=1)
-        left = left[~good]
-    return radius, sure
 
 
 def _status(lower: float, upper: float) -> BracketStatus:

@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from polyrelu.data import Dataset
 from polyrelu.errors import require
 from polyrelu.train.backward import logits
+from polyrelu.train.batches import shares
 from polyrelu.train.descent import degree, descend
 from polyrelu.train.flow import flow
 from polyrelu.train.head_start import STARTS, HeadStart, location
@@ -28,6 +29,7 @@ from polyrelu.train.trajectory import Progress, Trajectory
 
 NEVER = Until(log10_loss=-1e6)
 REACH = 1e9
+NEAR = 1e-5  # rounding of the rows, as a part of their typical distance from the centre
 LOOKS = 100  # looks at the held-out rows in a run, at most one an epoch
 Look = Callable[[int, nn.Module], bool | None]
 
@@ -46,6 +48,7 @@ def train_head(
     normalise_input: bool = True,
     init: str = "rows",
     validation: Dataset | None = None,
+    validation_weights: Tensor | None = None,
     patience: int = 20,
     each_epoch: Look | None = None,
     progress: Progress | None = None,
@@ -56,8 +59,9 @@ def train_head(
     ----------
     weights : (n,) weights >= 0 of the samples, or None; only their ratios matter
     init : "rows" or "random", see `polyrelu.train.head_start`
-    validation : held-out rows; the weights with the least loss on them are kept, and the run ends when that has not
-        fallen for ``patience`` looks. A look is taken a hundred times in ``epochs``, at most once an epoch
+    validation, validation_weights : held-out rows, and theirs as ``weights``; the net with the least loss on them is
+        kept, and the run ends when that has not fallen for ``patience`` looks. A look is taken a hundred times in
+        ``epochs``, at most once an epoch
     each_epoch : called with 0 and the net at the start, and with k and the net after epoch k; True ends the run
     """
     require(init in STARTS, "init", repr(init), " or ".join(map(repr, STARTS)))
@@ -65,7 +69,9 @@ def train_head(
         require(value >= 1, name, value, "a whole number >= 1")
     start = _start(data, p, width, batch, seed, weights, bias, normalise_input)
     net = start.rows(data, weights) if init == "rows" else start.random()
-    held_out = None if validation is None else HeldOut(validation, patience, max(1, epochs // LOOKS))
+    held_out = (
+        None if validation is None else HeldOut(validation, validation_weights, patience, max(1, epochs // LOOKS))
+    )
 
     def look(epoch: int, net: nn.Module) -> bool:
         told = each_epoch is not None and each_epoch(epoch, net)
@@ -124,24 +130,26 @@ def _start(
     bias: bool,
     normalise_input: bool,
 ) -> HeadStart:
-    """In float64 for float64 rows that fit into one batch, and for lengths^degree far from 1; otherwise in float32."""
+    """In float64 for float64 rows that fit into one batch, otherwise as `precision` says."""
     centre, unit = location(data, weights)
     few = data.dtype == torch.float64 and len(data) <= batch
-    dtype = torch.float64 if few or not fits(unit ** degree(p, normalise_input)) else torch.float32
+    dtype = torch.float64 if few else precision(centre, unit, degree(p, normalise_input))
     outputs = 1 if data.binary else data.classes
     return HeadStart(p, width, outputs, centre, unit, bias, normalise_input, dtype, seed)
 
 
-def fits(size: float) -> bool:
-    """Whether lengths^degree are such that weights and Adam's squares fit into float32."""
-    return 1 / REACH < size < REACH
+def precision(centre: Tensor, unit: float, degree: float) -> torch.dtype:
+    """float32 where unit^degree leaves room for Adam's squares, and x - c is what it is although x is rounded first."""
+    near = float(centre.abs().max()) * torch.finfo(torch.float32).eps < NEAR * unit
+    return torch.float32 if near and 1 / REACH < unit**degree < REACH else torch.float64
 
 
 class HeldOut:
     """Looks at held-out rows every so many epochs; keeps the weights with the least loss on them, from the start on."""
 
-    def __init__(self, data: Dataset, patience: int, every: int) -> None:
+    def __init__(self, data: Dataset, weights: Tensor | None, patience: int, every: int) -> None:
         self.data, self.patience, self.every = data, patience, every
+        self.weights = torch.ones(len(data)) if weights is None else weights
         self.log_losses: list[float] = []
         self.least, self.epoch = math.inf, 0
         self.best: dict[str, Tensor] = {}
@@ -150,7 +158,7 @@ class HeldOut:
         """Whether the loss has not fallen for ``patience`` looks."""
         if epoch % self.every:
             return False
-        self.log_losses.append(held_out_loss(net, self.data))
+        self.log_losses.append(held_out_loss(net, self.data, self.weights))
         if not self.best or self.log_losses[-1] < self.least:
             self.least, self.epoch, self.best = self.log_losses[-1], epoch, copy.deepcopy(net.state_dict())
         return epoch >= self.epoch + self.patience * self.every
@@ -167,11 +175,11 @@ def held_out_rows(groups: Tensor, weights: Tensor, share: float, seed: int) -> T
 
 
 @torch.no_grad()
-def held_out_loss(net: nn.Module, data: Dataset) -> float:
-    """Log of the mean cross-entropy on ``data``."""
-    dtype, total = next(net.parameters()).dtype, -math.inf
+def held_out_loss(net: nn.Module, data: Dataset, weights: Tensor) -> float:
+    """Log of the weighted mean cross-entropy on ``data``."""
+    dtype, total, share = next(net.parameters()).dtype, -math.inf, shares(weights, len(data)).log()
     for start, x in data.blocks():
         y = data.y[start : start + len(x)]
-        loss = pull("cross_entropy", logits(net, x.to(dtype)), y.to(dtype) if data.binary else y).log_loss
-        total = log_add(total, float(loss.double().logsumexp(0)))
+        loss = pull("cross_entropy", logits(net, x.to(dtype)), y.to(dtype) if data.binary else y).log_loss.double()
+        total = log_add(total, float((loss + share[start : start + len(x)].to(loss.device)).logsumexp(0)))
     return total - math.log(len(data))

@@ -16,7 +16,7 @@ from torch import Tensor
 from polyrelu.errors import require
 from polyrelu.nets import PolyReLUNet
 from polyrelu.train.descent import degree
-from polyrelu.train.head import fits, flow_head, held_out_rows, train_head
+from polyrelu.train.head import flow_head, held_out_rows, precision, train_head
 from polyrelu.train.head_start import STARTS, HeadStart
 from polyrelu.train.landing import Status
 from polyrelu.train.targets import Problem
@@ -87,7 +87,7 @@ class HeadSettings:
 
     def train(self, problem: Problem, p: float, seed: int, progress: Progress | None = None) -> Trajectory:
         """By Adam, with rows set aside if asked for, or by the flow; Ctrl-C is not swallowed."""
-        data, weights, validation = problem.data, problem.weights, None
+        data, weights, validation, held_weights = problem.data, problem.weights, None, None
         shape: dict[str, Any] = {"width": self.neurons, "seed": seed, "progress": progress}
         shape |= {"bias": bool(self.bias), "normalise_input": bool(self.normalise_input)}
         if self.solver == "flow":
@@ -96,10 +96,13 @@ class HeadSettings:
             if self.early_stopping:  # rows set aside have no weight, so that nothing is copied
                 weights = torch.ones(len(data), device=data.y.device) if weights is None else weights.clone()
                 aside = held_out_rows(problem.groups, weights, min(self.validation_fraction, ASIDE / len(data)), seed)
-                validation, weights[aside] = data.subset(aside), 0.0
+                enough = len(set(data.y[aside].tolist())) > 1
+                require(enough, "early_stopping", True, "two rows at least in two classes, so that one can be held out")
+                validation, held_weights, weights[aside] = data.subset(aside), weights[aside], 0.0
             out = train_head(
                 data, p, epochs=self.passes(len(data)), rate=self.rate, batch=int(self.batch), weights=weights,
-                init=self.init, validation=validation, patience=int(self.patience), **shape,
+                init=self.init, validation=validation, validation_weights=held_weights, patience=int(self.patience),
+                **shape,
             )  # fmt: skip
         if out.status is Status.INTERRUPTED:
             raise KeyboardInterrupt
@@ -109,11 +112,11 @@ class HeadSettings:
         return out
 
     def begin(self, centre: Tensor, unit: float, classes: int, seed: int) -> PolyReLUNet:
-        """The net before any row was seen, in float32 where the unit of length allows it."""
+        """The net before any row was seen, in float32 where centre and unit of length allow it."""
         require(not isinstance(self.p, str), "p", repr(self.p), "a number in partial_fit; fit may choose it")
         require(self.solver == "adam", "solver", repr(self.solver), "'adam' in partial_fit")
         p, normalised = float(self.p), bool(self.normalise_input)
-        dtype = torch.float32 if fits(unit ** degree(p, normalised)) else torch.float64
+        dtype = precision(centre, unit, degree(p, normalised))
         outputs = 1 if classes == 2 else classes
         return HeadStart(p, self.neurons, outputs, centre, unit, bool(self.bias), normalised, dtype, seed).random()
 

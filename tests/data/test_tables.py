@@ -217,6 +217,9 @@ def test_bad_parquet(parquet):
     refused(parquet(a=np.arange(2), y=objects("x", None)), "data row 2, column y: expected a label in every row")
     refused(parquet(a=np.arange(0), y=np.arange(0)), "the table is empty")
 
+    times = np.array(["2020-01-01", "2020-01-02"], dtype="datetime64[ns]")
+    refused(parquet(a=times, b=np.ones(2), y=np.arange(2)), "data row 1, column a: expected a number")
+
 
 def test_real_parquet(tmp_path):
     pa = pytest.importorskip("pyarrow")
@@ -318,6 +321,21 @@ def test_labels_need_not_be_there_for_a_head(tmp_path):
     np.savez(tmp_path / "b.npz", X=X)
     refused(tmp_path / "b.npz", "has 3 columns, but the head takes 2", takes=Takes(2))
     assert read_table(write(tmp_path / "c.csv", "1,2", "3,4"), takes=Takes(2, ("a", "b"))).X.shape == (2, 2)
+
+
+def test_the_number_of_the_label_column_is_kept_without_a_header(tmp_path):
+    path = write(tmp_path / "a.csv", "7,1,2", "9,3,4")
+    label = read_table(path, label="1").label
+    found = read_table(path, takes=Takes(2, None, label))
+    assert (found.X.tolist(), found.y.tolist()) == ([[1, 2], [3, 4]], [7, 9])
+    bare = read_table(write(tmp_path / "b.csv", "1,2", "3,4"), takes=Takes(2, None, label))
+    assert bare.X.tolist() == [[1, 2], [3, 4]] and bare.y is None
+
+
+def test_what_a_head_does_not_take_is_no_label(tmp_path):
+    path = write(tmp_path / "a.csv", "a,b,notes", "1,2,fine", "3,4,")
+    found = read_table(path, takes=Takes(2, ("a", "b"), "kind"))
+    assert found.y is None and found.said == ("Columns left out, for the head does not take them: 'notes'.",)
 
 
 def test_the_name_of_the_labels_that_a_head_knows_is_found_in_archives(tmp_path):

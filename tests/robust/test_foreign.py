@@ -8,6 +8,7 @@ import warnings
 import numpy as np
 import pytest
 import torch
+from sklearn.compose import ColumnTransformer
 from sklearn.datasets import make_blobs
 from sklearn.decomposition import PCA, TruncatedSVD
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
@@ -30,6 +31,7 @@ from torch import nn
 
 from polyrelu.errors import InputError
 from polyrelu.nets import PolyReLUNet
+from polyrelu.robust import foreign
 from polyrelu.robust.attacks import BoundaryWalk
 from polyrelu.robust.bracket import bracket
 from polyrelu.robust.certify.branch import Budget
@@ -214,6 +216,35 @@ def test_no_proof_is_none():
         assert certified(fitted(model, X, y), torch.from_numpy(X[:3]), codes(y[:3], model.classes_, 1)) is None
     unit = fitted(make_pipeline(Normalizer(), LogisticRegression()), X, y)
     assert certified(unit, torch.from_numpy(X[:3]), codes(y[:3], unit.classes_, 1)) is None
+
+
+class Shifted(nn.Linear):
+    def forward(self, X):
+        return super().forward(X) - 0.9
+
+
+class Residual(nn.Sequential):
+    def forward(self, X):
+        return X + super().forward(X)
+
+
+def test_layers_that_do_something_else_than_their_base_class_are_not_proven():
+    X, y = torch.eye(2).double(), torch.tensor([0, 1])
+    plain, hooked = nn.Linear(2, 2, bias=False), nn.Linear(2, 2, bias=False)
+    hooked.register_forward_hook(lambda module, given, out: out.flip(1))
+    with torch.no_grad():
+        plain.weight.copy_(torch.eye(2))
+        hooked.weight.copy_(torch.eye(2).flip(0))
+    assert certified(plain, X, y).tolist() == pytest.approx([2**-0.5] * 2)
+    for module in (Shifted(2, 2), Residual(nn.Linear(2, 2)), nn.Sequential(nn.Linear(2, 3), Shifted(3, 2)), hooked):
+        assert certified(module, X, y) is None
+
+
+def test_columns_get_their_names_back():
+    frame = pytest.importorskip("pandas").DataFrame({"a": [0.0, 1, 2, 3], "b": [1.0, 0, 1, 0]})
+    model = make_pipeline(ColumnTransformer([("one", StandardScaler(), ["a"])]), LogisticRegression())
+    model.fit(frame, [0, 0, 1, 1])
+    assert foreign.decisions(model, frame.to_numpy()).tolist() == [0, 0, 1, 1]
 
 
 def test_a_search_stands_for_its_best_model():

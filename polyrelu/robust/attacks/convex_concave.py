@@ -168,5 +168,5 @@ def checked(net: nn.Module, X: Tensor, y: Tensor, D: Tensor) -> Broken:
             good = margin_of(net(X[todo] + longer), y[todo]) <= 0
         D[todo[good]] = longer[good]
         broken[todo[good]] = True
-    radius = torch.where(broken, torch.linalg.vector_norm(D, dim=1), torch.inf)
+    radius = torch.where(broken, torch.linalg.vector_norm((X + D) - X, dim=1), torch.inf)
     return Broken(torch.where(broken[:, None], D, 0.0), radius)

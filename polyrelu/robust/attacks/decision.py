@@ -47,7 +47,7 @@ AT_ONCE = 2**23  # numbers in one block of queries
 class Decided:
     """A predict function as a score: logit 1 for the class it says, 0 for the others, so margins are 1 or -1.
 
-    predict : rows (n, D), a numpy array of X's dtype -> n labels, each one of ``classes``
+    predict : rows (n, D), a numpy array of X's dtype -> n labels; whatever is none of ``classes`` counts as one more
     """
 
     def __init__(self, predict: Predict, classes: Any) -> None:
@@ -56,14 +56,14 @@ class Decided:
         self.place = {name: number for number, name in enumerate(self.classes.tolist())}
 
     def __call__(self, Z: Tensor) -> Tensor:
-        """(n, D) -> (n, C)."""
-        return functional.one_hot(self.places(Z), max(2, len(self.place))).to(Z)
+        """(n, D) -> (n, C + 1), the last for answers not seen before."""
+        return functional.one_hot(self.places(Z), len(self.place) + 1).to(Z)
 
     def places(self, Z: Tensor) -> Tensor:
-        """The place in ``classes`` of what is said about each row, (n,)."""
+        """The place in ``classes`` of what is said about each row, (n,); their number for anything else."""
         said = np.asarray(self.predict(Z.detach().cpu().numpy()))
         require(said.shape == (len(Z),), "predict(X).shape", said.shape, f"({len(Z)},), one label per row")
-        return self.numbers(said, "predict(X)").to(Z.device)
+        return torch.tensor([self.place.get(label, len(self.place)) for label in said.tolist()]).to(Z.device)
 
     def numbers(self, labels: Any, name: str) -> Tensor:
         """The places of labels, (n,); ``name`` is what an error calls them."""
