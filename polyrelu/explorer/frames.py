@@ -182,8 +182,18 @@ def command(problem: Problem) -> str:
     s = problem.setting
     if s.data != "mixture" or s.labels != "coarse":
         return ""
-    sizes = {"p": s.p, "dim": s.dim, "samples": s.samples, "width": s.width, "alpha": s.alpha, "seed": s.seed}
-    settings = FlowSettings(**sizes, clusters=f"{s.positive}+{s.negative}", init=s.scale, start=s.start)  # type: ignore[arg-type]
+    settings = FlowSettings(
+        p=s.p,
+        clusters=f"{s.positive}+{s.negative}",
+        dim=s.dim,
+        samples=s.samples,
+        width=s.width,
+        alpha=s.alpha,
+        init=s.scale,
+        start=s.start,
+        seed=s.seed,
+        max_evaluations=LONGEST,
+    )
     return settings.command("runs/explored")
 
 

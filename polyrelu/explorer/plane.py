@@ -15,7 +15,8 @@ import torch
 from torch import Tensor, nn
 
 from polyrelu.errors import InputError, require
-from polyrelu.explorer.frames import Message, Recording, finite, packed
+from polyrelu.explorer.frames import Message, Recording, Tell, finite, packed
+from polyrelu.explorer.robust import Teller
 from polyrelu.nets import PolyReLUNet
 from polyrelu.robust.attacks.published import PublishedPGD
 from polyrelu.robust.bracket import bracket
@@ -60,8 +61,8 @@ def _two(given: Any, kind: type | tuple[type, ...]) -> list[Any]:
     return given if good and all(isinstance(a, kind) and not isinstance(a, bool) for a in given) else []
 
 
-def answer(recording: Recording, question: Question) -> Message:
-    """Both radii of the point, where it breaks, and the plane through it and that place."""
+def answer(recording: Recording, question: Question, tell: Tell = lambda message: None) -> Message:
+    """Both radii of the point, where it breaks, and the plane through it and that place; ``tell`` may raise to end."""
     problem, frame = recording.problem, recording.near(question.frame)
     net = recording.net(frame).double()
     axes = recording.columns.double()
@@ -71,7 +72,7 @@ def answer(recording: Recording, question: Question) -> Message:
     y = torch.tensor([float(question.label)]).double()
     with torch.no_grad():
         margin = float(margin_of(net(x[None]), y))
-    found = bracket(net, x[None], y, tol=TOLERANCE, budget=BUDGET, pool=problem.test)
+    found = bracket(net, x[None], y, tol=TOLERANCE, budget=BUDGET, pool=problem.test, progress=Teller(tell))
     d = found.perturbation[0]
     lower, upper = float(found.lower[0]), float(found.upper[0])
     reply: Message = {

@@ -91,6 +91,7 @@ class Problem:
             init="zeros",
             centre=self.net.centre,
             normalise_input=self.net.normalise_input,
+            dtype=self.net.dtype,
         )
         sign = torch.where(read_out < 0, -1.0, 1.0).to(u.dtype)
         return PolyReLUNet.from_polar(Polar(u, sign[:, None], half, half), like=like)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from itertools import accumulate
 from typing import Any
 
@@ -16,7 +15,6 @@ from polyrelu.robust.curve import curve
 
 PARTS = (10, 20, 30)  # points at a time: a first answer soon, then fewer calls
 HOW: dict[str, Any] = {"tol": 5e-3, "budget": Budget(nodes=4), "widest": FEW}  # no seconds: the same on every machine
-LONGEST = 10.0  # seconds after which no further part is begun
 
 
 class Teller:
@@ -35,10 +33,8 @@ def stream(recording: Recording, tell: Tell) -> None:
     """Bracket the fresh points of a finished flow, a part at a time, and tell the radii found so far."""
     net, test = recording.net(recording.frames[-1]), recording.problem.test
     X, y = test.rows(), test.y
-    began, parts = time.monotonic(), list[Bracket]()
+    parts = list[Bracket]()
     for last, part in zip(accumulate(PARTS), PARTS, strict=True):
-        if parts and time.monotonic() - began > LONGEST:
-            break
         rows = slice(last - part, last)
         parts.append(bracket(net, X[rows], y[rows], pool=test, progress=Teller(tell), **HOW))
         tell(radii(parts, len(X)))

@@ -10,6 +10,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from starlette.applications import Starlette
@@ -27,7 +28,7 @@ from polyrelu.explorer.claims import claim_page
 from polyrelu.explorer.limits import CHOICES, Setting, table
 from polyrelu.explorer.presets import PRESETS
 from polyrelu.explorer.problem import problem
-from polyrelu.explorer.tabs import Tabs
+from polyrelu.explorer.tabs import SUPERSEDED, Tabs
 
 if TYPE_CHECKING:  # it loads all that draws figures
     from polyrelu.explorer.own import Own
@@ -83,7 +84,7 @@ async def body(request: Request, most: int = SMALL) -> dict[str, Any]:
         require(len(text) <= most, "request", f"more than {most} bytes", f"at most {most} bytes")
     try:
         found = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):
         raise InputError("request: expected a JSON object.")
@@ -108,19 +109,20 @@ def application(own: Own | None = None) -> Starlette:
                 recording = own.tell(tell)
             else:
                 recording = frames.stream(problem(setting), tell)[0]
-            tab.recording = recording
-            tell({"kind": "ready"})
+            tell({"kind": "ready", "run": tab.hold(recording)})
             robust.stream(recording, tell)
 
         return StreamingResponse(tab.start(work).stream(), media_type="application/x-ndjson")
 
     async def point(request: Request) -> Response:
         given = await body(request)
-        recording = tabs.tab(given.get("tab")).recording
-        if recording is None:
+        tab = tabs.find(given.get("tab"))
+        if tab is None or tab.recording is None:
             return JSONResponse({"kind": "nothing", "error": "there is no finished flow to look at yet."})
-        question = plane.Question.of(given, recording)
-        return JSONResponse(await asyncio.to_thread(plane.answer, recording, question))
+        if given.get("run", tab.run) != tab.run:  # about a flow that another one has followed
+            return JSONResponse(SUPERSEDED)
+        question = plane.Question.of(given, tab.recording)
+        return JSONResponse(await tab.look(partial(plane.answer, tab.recording, question)))
 
     async def whole(request: Request) -> Response:
         given = await body(request, LARGE)
@@ -128,7 +130,11 @@ def application(own: Own | None = None) -> Starlette:
         good = isinstance(recorded, list) and all(isinstance(message, dict) for message in recorded)
         require(good, "recorded", type(recorded).__name__, "a list of messages")
         assert isinstance(recorded, list)
-        return HTMLResponse(export.alone(about(None), recorded))
+        try:
+            text = export.alone(about(None), recorded)
+        except ValueError:  # JSON has no infinity, but 1e999 is one
+            raise InputError("recorded: expected finite numbers.") from None
+        return HTMLResponse(text)
 
     async def claim(request: Request) -> Response:
         return HTMLResponse(await asyncio.to_thread(claim_page, request.path_params["id"]))

@@ -1,8 +1,8 @@
-"""One flow a tab: whoever starts another stops the first, and what is stopped ends at its next step.
+"""One flow and one point a tab: whoever asks for another stops the first, and what is stopped ends at its next step.
 
-A flow runs in a thread, which needs no second import of torch; every message it tells is a chance to stop, and a flow
-tells one at each step. Threads of one tab wait for each other, so that a hundred starts do not compute side by side;
-but only a moment, for the proof of a hard point may take a second to notice.
+Both run in threads, which need no second import of torch; every message they tell is a chance to stop, and a flow
+tells one at each step. Flows of one tab take turns, and so do its points, so that a hundred starts do not compute side
+by side.
 """
 
 from __future__ import annotations
@@ -18,8 +18,10 @@ from collections.abc import AsyncIterator, Callable
 from polyrelu.errors import InputError, require
 from polyrelu.explorer.frames import Message, Recording, Tell
 
-TABS = 8  # pages that are remembered; the one used longest ago is forgotten
-PATIENCE = 0.2  # seconds a flow waits for the one before it to end
+TABS = 8  # pages that are remembered; of those at rest the one used longest ago is forgotten
+PATIENCE = 0.05  # seconds between two looks at whether whoever waits for a turn is still wanted
+CROWD = f"there are {TABS} pages at work already, which is as many as there may be; close one of them or wait."
+SUPERSEDED: Message = {"kind": "superseded", "error": "another question came after this one."}
 NAME = re.compile(r"[0-9a-z-]{8,64}")
 
 
@@ -28,17 +30,23 @@ class Stopped(Exception):  # noqa: N818 - it says what happened
 
 
 Work = Callable[[Tell], None]
+Look = Callable[[Tell], Message]
 
 
 class Job:
     """A flow in a thread of its own, and its messages as lines of JSON."""
 
-    def __init__(self, work: Work, before: Job | None) -> None:
-        """Begin ``work`` once the job ``before`` has ended."""
+    def __init__(self, work: Work, turn: threading.Lock) -> None:
+        """Begin ``work`` when it has the ``turn``."""
         self.stopped = threading.Event()
         self.loop, self.lines = asyncio.get_running_loop(), asyncio.Queue[bytes | None]()
-        self.thread = threading.Thread(target=self._run, args=(work, before), daemon=True, name="explorer-flow")
+        self.thread = threading.Thread(target=self._run, args=(work, turn), daemon=True, name="explorer-flow")
         self.thread.start()
+
+    @property
+    def running(self) -> bool:
+        """Does anybody still wait for its end?"""
+        return self.thread.is_alive() and not self.stopped.is_set()
 
     def stop(self) -> None:
         """Let it end at its next step."""
@@ -65,14 +73,16 @@ class Job:
         except RuntimeError:  # the server has ended
             raise Stopped from None
 
-    def _run(self, work: Work, before: Job | None) -> None:
+    def _run(self, work: Work, turn: threading.Lock) -> None:
         try:
-            if before is not None:
-                before.thread.join(PATIENCE)
-            before = None
-            self.tell({"kind": "begun"})
-            work(self.tell)
-            self.tell({"kind": "done"})
+            while not turn.acquire(timeout=PATIENCE):
+                self.tell({"kind": "working"})
+            try:
+                self.tell({"kind": "begun"})
+                work(self.tell)
+                self.tell({"kind": "done"})
+            finally:
+                turn.release()
         except Stopped:
             pass
         except InputError as error:
@@ -89,22 +99,50 @@ class Job:
 
 
 class Tab:
-    """A page: the flow under way, and the last one that can be looked at."""
+    """A page: the flow and the point under way, and the last flow that can be looked at, the ``run``-th."""
 
     def __init__(self) -> None:
         """Nothing yet."""
         self.job: Job | None = None
         self.recording: Recording | None = None
+        self.run = 0
+        self.turn, self.next = threading.Lock(), asyncio.Lock()
+        self.looked = threading.Event()  # set: whoever looks at a point may stop
 
     def start(self, work: Work) -> Job:
         """Stop what is under way and begin ``work``."""
-        before = self.job
         self.stop()
-        self.job = Job(work, before)
+        self.job = Job(work, self.turn)
         return self.job
+
+    def hold(self, recording: Recording) -> int:
+        """Keep a flow that can be looked at from now on; its number."""
+        self.recording, self.run = recording, self.run + 1
+        return self.run
+
+    async def look(self, work: Look) -> Message:
+        """What ``work`` finds, after what was asked before has stopped; a later question stops this one."""
+        self.looked.set()
+        mine = self.looked = threading.Event()
+
+        def tell(message: Message) -> None:
+            if mine.is_set():
+                raise Stopped
+
+        async with self.next:
+            try:
+                return SUPERSEDED if mine.is_set() else await asyncio.to_thread(work, tell)
+            except Stopped:
+                return SUPERSEDED
+
+    @property
+    def running(self) -> bool:
+        """Is a flow or a point under way?"""
+        return (self.job is not None and self.job.running) or self.next.locked()
 
     def stop(self) -> None:
         """Stop what is under way."""
+        self.looked.set()
         if self.job is not None:
             self.job.stop()
 
@@ -116,15 +154,25 @@ class Tabs:
         """None yet."""
         self.open: OrderedDict[str, Tab] = OrderedDict()
 
-    def tab(self, name: object) -> Tab:
-        """The tab of that name, a new one if need be."""
+    def find(self, name: object) -> Tab | None:
+        """The tab of that name, if it is remembered."""
         good = isinstance(name, str) and NAME.fullmatch(name) is not None
         require(good, "tab", str(name)[:40], "8 to 64 small letters, digits and dashes")
-        tab = self.open.setdefault(str(name), Tab())
-        self.open.move_to_end(str(name))
-        while len(self.open) > TABS:
-            self.open.popitem(last=False)[1].stop()
-        return tab
+        if name in self.open:
+            self.open.move_to_end(str(name))
+        return self.open.get(str(name))
+
+    def tab(self, name: object) -> Tab:
+        """The tab of that name, a new one if need be; a page at rest makes room for it, one at work does not."""
+        found = self.find(name)
+        if found is not None:
+            return found
+        if len(self.open) >= TABS:
+            idle = next((key for key, tab in self.open.items() if not tab.running), None)
+            if idle is None:
+                raise InputError(CROWD)
+            self.open.pop(idle).stop()
+        return self.open.setdefault(str(name), Tab())
 
     def stop(self) -> None:
         """Stop everything."""

@@ -6,8 +6,9 @@ import json
 import threading
 
 import pytest
+from typer.testing import CliRunner
 
-SMALL = {"dim": 12, "samples": 60, "width": 16, "positive": 3, "negative": 2}
+SMALL = {"dim": 20, "samples": 200, "width": 20, "alpha": 0.05, "positive": 3, "negative": 2}
 
 
 class Served:
@@ -54,6 +55,18 @@ class Served:
         status, _, text = self.ask("/flow", {"tab": tab, "setting": {**SMALL, **setting}})
         assert status == 200, text
         return [json.loads(line) for line in text.splitlines()]
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory):
+    """A run of one's own."""
+    from polyrelu.cli import app
+
+    out = tmp_path_factory.mktemp("runs") / "mine"
+    sizes = ["--dim", "12", "--samples", "80", "--width", "16", "--clusters", "3+2", "--seed", "4"]
+    done = CliRunner().invoke(app, ["flow", "--p", "3", *sizes, "--out", str(out), "--quiet"])
+    assert done.exit_code == 0
+    return out
 
 
 @pytest.fixture(scope="module")

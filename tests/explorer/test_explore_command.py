@@ -2,30 +2,25 @@
 
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
 import sys
 import urllib.request
+from pathlib import Path
 
 import pytest
+import torch
 from typer.testing import CliRunner
 
 from polyrelu.cli import app
+from polyrelu.errors import InputError
 from polyrelu.explorer import export, own
 
 
 def run(*words):
     return CliRunner().invoke(app, ["explore", *map(str, words)])
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    out = tmp_path_factory.mktemp("runs") / "mine"
-    sizes = ["--dim", "12", "--samples", "80", "--width", "16", "--clusters", "3+2", "--seed", "4"]
-    done = CliRunner().invoke(app, ["flow", "--p", "3", *sizes, "--out", str(out), "--quiet"])
-    assert done.exit_code == 0
-    return out
 
 
 def test_without_the_extra_a_sentence_says_how_to_get_it(monkeypatch):
@@ -61,20 +56,48 @@ def test_a_run_of_one_s_own_is_told_as_it_was_recorded(folder):
     assert messages[0]["own"] == "mine"
     assert messages[0]["setting"]["seed"] == 4
     assert messages[-1]["log_loss"] == mine.run.log_loss
-    assert recording.frames[-1].number == len(seen) - 1
+    assert [frame.number for frame in recording.frames] == [len(seen) - 1]  # every look is at the final net
+    assert messages[0]["final"] == seen[-1]["log_contribution"]
+
+
+def changed(folder, out, **settings):
+    """A copy of a run whose record says something else."""
+    shutil.copytree(folder, out)
+    record = json.loads((out / "run.json").read_text())
+    record["settings"] |= settings
+    (out / "run.json").write_text(json.dumps(record))
+    return out
 
 
 def test_large_runs_fit_the_sliders(folder, tmp_path):
-    record = json.loads((folder / "run.json").read_text())
-    record["settings"] |= {"samples": 10**6, "init": 1e-310 * 1e5, "start": "nudged"}
-    copy = tmp_path / "large"
-    copy.mkdir()
-    for name in ("net.safetensors", "trajectory.npz"):
-        (copy / name).write_bytes((folder / name).read_bytes())
-    (copy / "run.json").write_text(json.dumps(record))
-    mine = own.read(copy)
+    mine = own.read(changed(folder, tmp_path / "large", samples=10**6, init=1e-310 * 1e5, start="nudged"))
     assert mine.problem.setting.samples == 5000
     assert mine.problem.setting.log10_scale == -300
+    assert (mine.about()["samples"], mine.about()["drawn"]) == (10**6, 2000)  # the page says so
+
+
+def test_a_record_of_another_net_is_said(folder, tmp_path):
+    with pytest.raises(InputError, match="a net of dimension 13"):
+        own.read(changed(folder, tmp_path / "other", dim=13))
+
+
+def test_a_file_that_may_not_be_read_is_named(folder, monkeypatch):
+    def refused(path, *words, **more):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "open", refused)
+    with pytest.raises(InputError, match=r"run\.json: expected a file that may be read"):
+        own.read(folder)
+
+
+def test_a_run_in_float64_is_looked_at_in_float64(folder, tmp_path):
+    sizes = ["--dim", "6", "--samples", "30", "--width", "8", "--clusters", "2+2", "--dtype", "float64"]
+    assert CliRunner().invoke(app, ["flow", *sizes, "--out", str(tmp_path / "exact"), "--quiet"]).exit_code == 0
+    mine = own.read(tmp_path / "exact")
+    recording = mine.tell(lambda message: None)
+    net = recording.net(recording.frames[-1])
+    assert net.dtype == torch.float64
+    torch.testing.assert_close(net.directions(), mine.run.net.directions(), rtol=0, atol=1e-14)
 
 
 def test_it_runs_until_it_is_interrupted(folder):

@@ -10,6 +10,7 @@ import polyrelu
 from polyrelu.explorer import frames, plane, robust
 from polyrelu.explorer.limits import Setting
 from polyrelu.explorer.problem import problem
+from polyrelu.explorer.tabs import Stopped
 
 SMALL = Setting(p=3, dim=12, samples=60, width=16, positive=3, negative=2)
 
@@ -58,6 +59,12 @@ def test_frames_are_the_library_s_history(p, log10_scale):
     torch.testing.assert_close(ours / ours.abs().max(), true / true.abs().max(), rtol=1e-4, atol=1e-5)
 
 
+def test_the_command_makes_the_same_flow():
+    words = frames.command(problem(SMALL)).split()
+    assert words[words.index("--max-evaluations") + 1] == str(frames.LONGEST)  # passes, as in the page
+    assert words[words.index("--clusters") + 1] == "3+2"
+
+
 def test_radii_are_the_library_s():
     messages, recording, run = told(SMALL)
     robust.stream(recording, messages.append)
@@ -83,6 +90,16 @@ def test_a_point_of_the_plane_is_bracketed_as_the_library_does():
     assert np.hypot(*np.subtract(toward["broken"], toward["point"])) == pytest.approx(reply["upper"], rel=1e-6)
     inside = np.hypot(*np.subtract(reply["broken"], reply["point"]))
     assert np.hypot(inside, reply["outside"]) == pytest.approx(reply["upper"], rel=1e-6)
+
+
+def test_looking_at_a_point_ends_when_nobody_wants_the_answer():
+    def tell(message):
+        raise Stopped
+
+    _, recording, _ = told(SMALL)
+    question = plane.Question.of({"frame": 9, "centres": [0, 3], "point": [0.9, 0.1], "label": 1}, recording)
+    with pytest.raises(Stopped):
+        plane.answer(recording, question, tell)
 
 
 def test_descent_from_the_point_itself_finds_nothing_though_the_break_is_nearer():

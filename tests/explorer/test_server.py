@@ -1,5 +1,6 @@
 """The server answers to its own address, politely refuses what is too much, and really stops what is cancelled."""
 
+import asyncio
 import gc
 import http.client
 import json
@@ -7,6 +8,9 @@ import threading
 import time
 
 import pytest
+
+from polyrelu.explorer import frames
+from polyrelu.explorer.tabs import SUPERSEDED, TABS, Tab, Tabs
 
 HOSTS = ["127.0.0.1", "localhost", "127.0.0.1:{port}", "localhost:{port}"]
 FOREIGN = ["example.org", "127.0.0.1.example.org", "127.0.0.1:80@example.org", "", "[::1]", "0.0.0.0", "localhost:8o"]
@@ -87,6 +91,18 @@ def test_odd_points_are_refused(served, wrong):
 def test_a_point_before_any_flow_is_nothing(served):
     status, _, text = served.ask("/point", {**QUESTION, "tab": "another-tab"})
     assert (status, json.loads(text)["kind"]) == (200, "nothing")
+    assert "another-tab" not in served.app.state.tabs.open  # asking does not push others out
+
+
+def test_a_point_of_an_earlier_flow_is_not_answered_for_a_later_one(served):
+    runs = [next(m["run"] for m in served.flow("tab-of-two-flows") if m["kind"] == "ready") for _ in range(2)]
+    kinds = [served.ask("/point", {**QUESTION, "tab": "tab-of-two-flows", "run": run})[2] for run in runs]
+    assert [json.loads(text)["kind"] for text in kinds] == ["superseded", "point"]
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf")])
+def test_a_recording_that_is_no_json_is_refused(served, number):
+    assert served.ask("/export", {"recorded": [{"kind": "view", "time": number}]})[0] == 422
 
 
 def test_a_flow_is_told_from_start_to_end(served):
@@ -163,10 +179,86 @@ def test_a_hundred_rapid_starts_leave_no_thread_and_no_recording_behind(served):
     assert len(kept) <= len(served.app.state.tabs.open)
 
 
-def test_many_tabs_are_forgotten(served):
+class Inside:
+    """Work that counts how many do it at once, and looks up only now and then."""
+
+    def __init__(self):
+        self.now = self.most = self.times = 0
+
+    def __call__(self, tell):
+        self.now, self.times = self.now + 1, self.times + 1
+        self.most = max(self.most, self.now)
+        try:
+            time.sleep(0.1)
+            tell({"kind": "frame"})
+            return {"kind": "point"}
+        finally:
+            self.now -= 1
+
+
+def test_no_more_than_one_flow_of_a_tab_computes():
+    inside = Inside()
+
+    async def hurry():
+        tab = Tab()
+        for _ in range(30):
+            job = tab.start(inside)
+            await asyncio.sleep(0.01)
+        return [json.loads(line)["kind"] async for line in job.stream()]
+
+    assert asyncio.run(hurry()) == ["begun", "frame", "done"]
+    assert inside.most == 1
+    assert inside.times < 10  # those that waited and were stopped never began
+
+
+def test_no_more_than_one_point_of_a_tab_computes_and_the_newest_wins():
+    inside = Inside()
+
+    async def hurry():
+        tab, asked = Tab(), []
+        for _ in range(30):
+            asked.append(asyncio.create_task(tab.look(inside)))
+            await asyncio.sleep(0.01)
+        return await asyncio.gather(*asked)
+
+    *before, last = asyncio.run(hurry())
+    assert last == {"kind": "point"}
+    assert before == [SUPERSEDED] * 29
+    assert inside.most == 1
+
+
+def test_many_tabs_are_forgotten():
+    tabs = Tabs()
     for k in range(20):
-        served.ask("/point", {**QUESTION, "tab": f"tab-number-{k}"})
-    assert len(served.app.state.tabs.open) == 8
+        tabs.tab(f"tab-number-{k}")
+    assert list(tabs.open) == [f"tab-number-{k}" for k in range(20 - TABS, 20)]
+
+
+def test_pages_at_rest_make_room_and_pages_at_work_do_not(start, monkeypatch):
+    def slow(problem, tell):
+        while True:
+            tell({"kind": "working"})
+            time.sleep(0.02)
+
+    running = start()
+    running.flow("tab-at-rest")
+    monkeypatch.setattr(frames, "stream", slow)
+    open_ = [begin(running, f"tab-number-{k}") for k in range(TABS)]
+    assert all(b"begun" in answer.readline() for _, answer in open_)
+    assert list(running.app.state.tabs.open) == [f"tab-number-{k}" for k in range(TABS)]
+    status, _, text = running.ask("/flow", {"tab": "tab-too-many", "setting": {}})
+    assert status == 422
+    assert "8 pages at work already" in json.loads(text)["error"]
+    assert len(flows()) == TABS  # nobody was cut off
+    for one in open_.pop():
+        one.close()
+    assert len(rest(others=TABS - 1)) == TABS - 1
+    connection, answer = begin(running, "tab-that-fits")
+    assert b"begun" in answer.readline()
+    for one in (connection, answer, *(one for pair in open_ for one in pair)):
+        one.close()
+    running.stop()
+    assert rest() == []
 
 
 def test_the_server_ends_although_a_flow_is_under_way(start):

@@ -70,6 +70,10 @@ export function fromLog(log) {
   return `${(10 ** (ten - whole)).toFixed(1)}·10${power(whole)}`;
 }
 
+// A proven radius is never rounded up, a found one never down.
+export const below = (value, digits) => (Math.floor(value * 10 ** digits + 1e-9) / 10 ** digits).toFixed(digits);
+export const above = (value, digits) => (Math.ceil(value * 10 ** digits - 1e-9) / 10 ** digits).toFixed(digits);
+
 // The radii of theory and their names; for K = 2 they are one.
 export function marks(theory) {
   if (theory.average === undefined) return [];

@@ -2,6 +2,7 @@
 
 const NOT_FOR_DIGITS = ["positive", "negative", "alpha", "dim", "samples"];
 const BY_RATIO = ["dim", "samples", "width"]; // sliders on which equal ways are equal factors
+const CURVED = [...BY_RATIO, "log10_scale"]; // they stand at t, from 0 to 1; all others at their value
 
 function element(name, attributes = {}, text = "") {
   const made = document.createElement(name);
@@ -10,9 +11,9 @@ function element(name, attributes = {}, text = "") {
   return made;
 }
 
-// Value of a slider that stands at t, from 0 to 1, and back.
+// Value of a slider that stands at t, and back.
 function value(limit, t) {
-  let found = limit.least + t * (limit.most - limit.least);
+  let found = t;
   if (BY_RATIO.includes(limit.name)) found = limit.least * (limit.most / limit.least) ** t;
   if (limit.name === "log10_scale") found = limit.most + (limit.least - limit.most) * (1 - t) ** 3;
   const step = limit.step || 1e-9;
@@ -22,7 +23,7 @@ function value(limit, t) {
 function place(limit, found) {
   if (BY_RATIO.includes(limit.name)) return Math.log(found / limit.least) / Math.log(limit.most / limit.least);
   if (limit.name === "log10_scale") return 1 - Math.cbrt((found - limit.most) / (limit.least - limit.most));
-  return (found - limit.least) / (limit.most - limit.least);
+  return found;
 }
 
 export class Controls {
@@ -60,7 +61,8 @@ export class Controls {
 
   row(limit) {
     const box = element("div", { class: "row" }), id = `set-${limit.name}`;
-    const slider = element("input", { type: "range", min: 0, max: 1, step: 0.001, "aria-label": limit.meaning, "data-name": limit.name });
+    const range = CURVED.includes(limit.name) ? { min: 0, max: 1, step: 0.005 } : { min: limit.least, max: limit.most, step: limit.step || "any" };
+    const slider = element("input", { type: "range", ...range, "aria-label": limit.meaning, "data-name": limit.name });
     const number = element("input", { id, type: "number", min: limit.least, max: limit.most, step: limit.step || "any" });
     box.append(element("label", { for: id }, limit.meaning), slider, number);
     document.querySelector("#sliders").append(box);
@@ -69,6 +71,7 @@ export class Controls {
     this.inputs[limit.name] = (found) => {
       if (document.activeElement !== slider) slider.value = place(limit, found);
       number.value = found;
+      slider.setAttribute("aria-valuetext", found);
       const idle = this.setting.data === "digits" && NOT_FOR_DIGITS.includes(limit.name);
       slider.disabled = number.disabled = idle;
     };
@@ -84,6 +87,7 @@ export class Controls {
   }
 
   set(name, found) {
+    if (found === this.setting[name]) return;
     this.setting = { ...this.setting, [name]: found };
     const least = this.setting.positive + this.setting.negative; // every sub-class needs a direction
     if (this.setting.dim < least && this.setting.data !== "digits") this.setting.dim = least;
@@ -101,6 +105,7 @@ export class Controls {
 
 // The setting in the address, so that reloading the page (or sending it on) shows the same picture.
 export function toAddress(setting, usual, preset) {
+  if (setting === "own") return history.replaceState(null, "", location.pathname);
   const words = Object.entries(setting).filter(([name, found]) => found !== usual[name]).map(([name, found]) => `${name}=${found}`);
   history.replaceState(null, "", `#${(preset ? [`preset=${preset}`] : words).join("&")}`);
 }

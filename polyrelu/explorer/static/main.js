@@ -3,7 +3,7 @@
 import { fromLog, readColours } from "explorer/canvas.js";
 import { Controls, fromAddress, toAddress } from "explorer/controls.js";
 import { Curve } from "explorer/curve.js";
-import { Matrix } from "explorer/matrix.js";
+import { MOST, Matrix } from "explorer/matrix.js";
 import { Player } from "explorer/player.js";
 import { Pointed } from "explorer/point.js";
 import { Recording } from "explorer/recording.js";
@@ -20,17 +20,21 @@ const TURNED = 8; // frames after which neurons have turned enough to be worth a
 const about = JSON.parse(document.querySelector("#about").textContent), $ = (name) => document.querySelector(name);
 const tab = `tab-${[...crypto.getRandomValues(new Uint8Array(12))].map((one) => one.toString(16).padStart(2, "0")).join("")}`;
 const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
-const state = { current: null, incoming: null, preset: null, axes: [0, 1, 2], dirty: true, before: 0 };
+const state = { current: null, incoming: null, axes: [0, 1, 2], dirty: true, before: 0 };
 
-const stored = localStorage.getItem("theme");
-if (stored) document.documentElement.dataset.theme = stored;
+// What a browser remembers, if it may.
+function remembered(name, text) {
+  try { return text === undefined ? localStorage.getItem(name) : localStorage.setItem(name, text); } catch { return null; }
+}
+
+if (remembered("theme")) document.documentElement.dataset.theme = remembered("theme");
 readColours();
 
 const redraw = () => { state.dirty = true; };
 const player = new Player(redraw);
 const sphere = new Sphere($("#sphere canvas"), redraw), matrix = new Matrix($("#matrix canvas")), curve = new Curve($("#curve canvas"));
 const timeline = new Timeline($("#timeline canvas"), (share) => player.seek(share));
-const pointed = new Pointed(tab, !about.recorded, redraw, trouble);
+const pointed = new Pointed(tab, !about.recorded, calm, { changed: redraw, trouble, gone });
 const show = new Show();
 const controls = new Controls(about, slide, choose);
 
@@ -49,6 +53,7 @@ function slide(setting) {
 }
 
 function choose(preset) {
+  state.asked = null;
   if (preset) begin(preset.setting, preset, true);
   else begin("own", null, true);
 }
@@ -59,12 +64,10 @@ async function begin(setting, preset, play) {
   state.abort?.abort();
   const half = state.incoming;
   if (!play && half && half !== state.current && half.frames.length > TURNED) take(half, false);
-  const recording = new Recording(), abort = new AbortController();
-  Object.assign(state, { incoming: recording, abort, preset });
-  if (setting !== "own") {
-    controls.show(setting, preset?.id);
-    toAddress(setting, about.presets[0].setting, preset?.id);
-  }
+  const recording = Object.assign(new Recording(), { setting, preset }), abort = new AbortController();
+  Object.assign(state, { incoming: recording, abort });
+  if (setting !== "own") controls.show(setting, preset?.id);
+  toAddress(setting, about.presets[0].setting, preset?.id);
   Object.assign(document.body.dataset, { state: "running", frames: 0, ended: false });
   trouble("");
   if (!play) state.wait = setTimeout(() => recording.frames.length && take(recording, false), PATIENCE);
@@ -74,6 +77,7 @@ async function begin(setting, preset, play) {
   } catch (error) {
     if (error.name === "AbortError" || state.abort !== abort) return;
     document.body.dataset.state = "stopped";
+    abort.abort();
     if (error instanceof Refused) trouble(error.message);
     else if (error instanceof Lost) wait(setting, preset, play);
     else throw error;
@@ -86,22 +90,24 @@ function receive(recording, message, play) {
   if (message.kind === "start" && message.own) controls.show(message.setting, "own");
   if (message.kind === "frame") {
     document.body.dataset.frames = recording.frames.length;
+    if (state.current === recording) player.length = recording.last;
     if (play && recording.frames.length === 1) take(recording, true);
   }
   if (message.kind === "end") {
     document.body.dataset.ended = true;
-    if (state.current !== recording) take(recording, false); else told();
+    if (state.current !== recording) take(recording, false);
+    else { if (calm) player.seek(1); told(); } // without motion the end is shown as soon as it is there
   }
-  if (message.kind === "ready") pointed.look(recording, state.preset?.pgd ?? 0);
+  if (message.kind === "ready") { trouble(""); pointed.look(recording, message.run, recording.preset?.pgd ?? 0); }
   if (message.kind === "robust") told();
   redraw();
 }
 
 // Make a recording the one that is shown.
 function take(recording, play) {
-  const share = state.current ? player.share : 1, live = !play && !recording.end;
+  const share = state.current ? player.share : 1, live = !play && !calm && !recording.end;
   clearTimeout(state.wait);
-  show.leave(state.current);
+  if (!calm) show.leave(state.current);
   state.current = recording;
   player.length = recording.last;
   if (pointed.fit(recording)) {
@@ -119,14 +125,15 @@ function told() {
   const recording = state.current;
   if (!recording) return;
   verdict($("#verdict"), recording);
-  write($("#words"), recording, state.preset, !about.recorded);
+  write($("#words"), recording, !about.recorded);
   const { start, robust } = recording, whole = recording.axes === start.dim && start.dim <= 3;
-  $("#sphere .note").textContent = start.own ? "at the end of the run, on three centres" : whole ? `as they are, in ${start.dim} dimensions`
-    : `directions in R^${start.dim}, projected on three centres: inside = off their span`;
-  $("#timeline .note").textContent = recording.end ? recording.end.message : "training …";
-  $("#curve .note").textContent = robust ? `${robust.points} fresh points: proven (blue) ≤ truth ≤ not broken by attack` : "";
-  $("#matrix .note").textContent = "cosines";
-  for (const figure of document.querySelectorAll("figure")) for (const canvas of figure.querySelectorAll("canvas"))
+  const on = `on ${state.axes.length === 2 ? "two" : "three"} centres`;
+  $("#sphere .note").textContent = whole ? `as they are, in ${start.dim} dimensions` : start.own ? `at the end of the run, ${on}`
+    : `directions in R^${start.dim}, projected ${on}: inside = off their span`;
+  $("#timeline .note").textContent = recording.end ? recording.end.message : about.recorded ? "saved before the end" : "training …";
+  $("#curve .note").textContent = robust ? `at the end of training, ${robust.points} fresh points: proven (blue) ≤ truth ≤ not broken by attack` : "";
+  $("#matrix .note").textContent = recording.width > MOST ? `cosines of the ${MOST} neurons of ${recording.width} that count most` : "cosines";
+  for (const figure of document.querySelectorAll("figure:not(#plane)")) for (const canvas of figure.querySelectorAll("canvas"))
     canvas.setAttribute("aria-label", figure.querySelector("figcaption").textContent);
   document.body.dataset.verdict = recording.end?.verdict ?? "";
   document.body.dataset.radius = robust?.median[0] ?? "";
@@ -150,8 +157,20 @@ function chooseAxes(recording) {
   });
 }
 
+// A question found no server, or one that does not know the flow that is shown (any more): make it again.
+function gone(lost) {
+  if (document.body.dataset.state === "running") return; // its stream tells
+  const { setting, preset } = state.current;
+  if (lost) return wait(setting, preset, false);
+  begin(setting, preset, false);
+  trouble("The server no longer has this flow; it is being computed again.");
+}
+
 // The server is gone: say so, keep what is here, and go on when it is back.
 async function wait(setting, preset, play) {
+  if (state.waiting === state.abort) return;
+  state.waiting = state.abort;
+  document.body.dataset.state = "stopped";
   trouble("The server has stopped; what was received stays here. Start it again with: polyrelu explore (this page goes on by itself)");
   const abort = state.abort;
   while (state.abort === abort) {
@@ -169,7 +188,7 @@ function tick(now) {
   const recording = state.current, seconds = Math.min(0.1, (now - state.before) / 1000);
   state.before = now;
   if (recording) {
-    const was = player.x, open = state.incoming === recording && !recording.end;
+    const was = player.x, open = state.incoming === recording && !recording.end && document.body.dataset.state === "running";
     player.advance(seconds, recording.last, open);
     if (player.playing || was !== player.x || show.moving(now) || pointed.moving() || state.dirty) draw(recording, now);
   }
@@ -184,7 +203,7 @@ function draw(recording, now) {
   const coming = state.incoming !== recording && state.incoming?.frames.length ? state.incoming : recording;
   timeline.draw(coming, coming === recording ? player.x : coming.last);
   curve.draw(recording);
-  pointed.draw(recording, shown, Math.round(player.x));
+  pointed.draw(recording, Math.round(player.x));
   $("#clock").textContent = `t = ${fromLog(moment.logTime)}   loss ${fromLog(moment.logLoss)}   step ${Math.round(player.x)} of ${recording.last}`;
   document.body.dataset.drawn = Number(document.body.dataset.drawn ?? 0) + 1;
 }
@@ -193,7 +212,7 @@ $("#theme").addEventListener("click", () => {
   const dark = getComputedStyle(document.documentElement).colorScheme === "dark" ||
     (!document.documentElement.dataset.theme && matchMedia("(prefers-color-scheme: dark)").matches);
   document.documentElement.dataset.theme = dark ? "light" : "dark";
-  localStorage.setItem("theme", document.documentElement.dataset.theme);
+  remembered("theme", document.documentElement.dataset.theme);
   readColours(); redraw();
 });
 $("#png").addEventListener("click", () => {
@@ -201,19 +220,38 @@ $("#png").addEventListener("click", () => {
   picture("polyrelu explorer", [...lines, $("#clock").textContent, state.current?.start.command ?? ""]);
 });
 $("#html").addEventListener("click", async () => {
-  try { page(await whole([...state.current.messages, ...pointed.messages()])); } catch (error) { trouble(error.message || "The server has stopped."); }
+  const recording = state.current;
+  if (!recording) return;
+  try { page(await whole([...recording.messages, ...pointed.messages(), view(recording)])); } catch (error) { trouble(error.message || "The server has stopped."); }
 });
 if (about.recorded) $("#html").hidden = true;
 new ResizeObserver(redraw).observe($("#views"));
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { readColours(); redraw(); });
 
+// How the page stands, for a file that opens as it was saved.
+function view(recording) {
+  const { pair, point, label } = pointed, { yaw, pitch } = sphere;
+  return { kind: "view", preset: recording.preset?.id ?? null, time: player.share, axes: state.axes, turned: { yaw, pitch }, at: { pair, point, label } };
+}
+
+function reopen(recorded) {
+  const of = (kind) => recorded.filter((message) => message.kind === kind), [{ preset, time, axes, turned, at }] = of("view");
+  const recording = new Recording();
+  recorded.forEach((message) => recording.add(message));
+  recording.preset = about.presets.find((one) => one.id === preset);
+  Object.assign(pointed, at);
+  Object.assign(sphere, turned);
+  controls.show(recording.start.setting, preset);
+  take(recording, false);
+  of("point").forEach((reply) => pointed.give(reply));
+  state.axes = axes;
+  chooseAxes(recording);
+  player.seek(time);
+}
+
 function first() {
   if (about.recorded) {
-    const recording = new Recording();
-    about.recorded.forEach((message) => (message.kind === "point" ? pointed.give(message) : recording.add(message)));
-    state.incoming = recording;
-    controls.show(recording.start.setting);
-    take(recording, true);
+    reopen(about.recorded);
     for (const one of document.querySelectorAll("aside input, aside select, #presets button, #pairs select")) one.disabled = true;
     trouble("This file plays what was recorded. To change anything, run: polyrelu explore");
     document.body.dataset.state = "done";

@@ -2,7 +2,8 @@
 
 import { fresh, ink, side } from "explorer/canvas.js";
 
-const TOP = 34, BAR = 26, MOST = 120;
+const TOP = 34, BAR = 26;
+export const MOST = 120; // rows
 
 export class Matrix {
   constructor(canvas) { this.canvas = canvas; }

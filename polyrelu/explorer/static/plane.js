@@ -2,7 +2,7 @@
 // Without bias f(c x) = c^p f(x) for c > 0, so the sign of f depends on the angle alone: regions are sectors, exactly.
 
 import { basis } from "explorer/recording.js";
-import { dot, ink, layered } from "explorer/canvas.js";
+import { dot, fresh, ink, layered } from "explorer/canvas.js";
 
 const ANGLES = 720, STEP = (2 * Math.PI) / ANGLES;
 const COS = Float64Array.from({ length: ANGLES }, (_, k) => Math.cos(STEP * k)), SIN = COS.map((_, k) => Math.sin(STEP * k));
@@ -71,10 +71,13 @@ export class Plane {
     }
   }
 
-  flat(recording, moment, pair, point, label, reply, ball) {
+  clear() { fresh(this.canvas); }
+
+  // `here`: the reply is about this very moment; the ball of another one is dashed, and its break is not shown.
+  flat(recording, moment, pair, point, label, reply, here, ball) {
     const { start } = recording, unit = Math.max(...pair.map((k) => start.lengths[k]));
     const where = basis(recording, pair), product = (j) => where(moment.cosines, j);
-    const { pen, at } = this.begin(unit, -0.45, [moment, ...pair], () => signs(recording, moment, start.p, product));
+    const { pen, at } = this.begin(unit, -0.45, [moment.cosines, moment.logs, ...pair], () => signs(recording, moment, start.p, product));
     this.point = point;
     pen.textAlign = "left"; pen.textBaseline = "bottom";
     for (const k of pair) {
@@ -82,7 +85,8 @@ export class Plane {
       dot(pen, x, y, 6); pen.strokeStyle = ink.centre; pen.lineWidth = 2; pen.stroke();
       pen.fillStyle = ink.centre; pen.fillText(start.names[k], x + 8, y - 5);
     }
-    this.mark(pen, at, point, label, reply, ball, reply?.broken, reply?.pgd?.flat);
+    if (here) this.mark(pen, at, point, label, reply, ball, reply.broken, reply.pgd?.flat);
+    else this.mark(pen, at, point, label, reply, ball, null, null, [3, 4]);
   }
 
   toward(recording, moment, label, reply, cosines, ball) {
@@ -97,11 +101,12 @@ export class Plane {
     pen.strokeStyle = ink.line; pen.lineWidth = 1; pen.stroke();
   }
 
-  mark(pen, at, point, label, reply, ball, broken, path) {
+  mark(pen, at, point, label, reply, ball, broken, path, dashes = []) {
     const [x, y] = at(point);
     if (ball > 0) {
-      dot(pen, x, y, ball * this.scale); pen.fillStyle = ink.accent; pen.globalAlpha = 0.22; pen.fill();
-      pen.globalAlpha = 1; pen.strokeStyle = ink.accent; pen.lineWidth = 2; pen.stroke();
+      dot(pen, x, y, ball * this.scale); pen.fillStyle = ink.accent; pen.globalAlpha = dashes.length ? 0 : 0.22; pen.fill();
+      pen.globalAlpha = 1; pen.strokeStyle = ink.accent; pen.lineWidth = 2;
+      pen.setLineDash(dashes); pen.stroke(); pen.setLineDash([]);
     }
     if (path) {
       pen.setLineDash([4, 4]); dot(pen, x, y, reply.pgd.radius * this.scale); pen.strokeStyle = ink.average; pen.lineWidth = 1; pen.stroke();

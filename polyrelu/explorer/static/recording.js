@@ -31,6 +31,7 @@ export class Recording {
     this.centres = message.sides.length;
     this.gram = floats(message.gram);
     this.points = floats(message.points);
+    this.final = message.final ? floats(message.final) : null; // of a run whose last net alone is known
   }
 
   frame(message) {
@@ -40,6 +41,7 @@ export class Recording {
       cosines: message.cosines ? floats(message.cosines) : before.cosines,
       logs: floats(message.log_contribution),
       readOut: message.read_out ? floats(message.read_out) : before.readOut,
+      order: {}, // neurons by cosine, sorted once
     };
     one.centre = message.cos_centre ? floats(message.cos_centre) : this.largest(one.cosines, 0, this.centres);
     one.average = message.cos_average ? floats(message.cos_average) : this.largest(one.cosines, this.axes, this.columns);
@@ -68,12 +70,12 @@ export class Recording {
   at(x) {
     const i = Math.min(Math.floor(x), this.last), share = Math.min(x, this.last) - i;
     const a = this.frames[i], b = this.frames[Math.min(i + 1, this.last)];
-    if (share === 0 || a === b) return a;
+    if (share === 0 || a === b) return this.final ? { ...a, logs: this.final } : a;
     const mix = (u, v) => (u === v ? u : u.map((one, k) => one + share * (v[k] - one)));
     const line = (u, v) => (u === null ? v : u + share * (v - u));
     return {
       logTime: line(a.logTime, b.logTime), logLoss: line(a.logLoss, b.logLoss), accuracy: line(a.accuracy, b.accuracy),
-      cosines: mix(a.cosines, b.cosines), logs: mix(a.logs, b.logs), readOut: mix(a.readOut, b.readOut),
+      cosines: mix(a.cosines, b.cosines), logs: this.final ?? mix(a.logs, b.logs), readOut: mix(a.readOut, b.readOut),
     };
   }
 
@@ -97,10 +99,10 @@ export class Recording {
   medians(kind) { return this.once(kind, () => this.middle(kind)); }
 
   middle(kind) {
-    const last = this.frames.at(-1).logs, most = Math.max(...last);
+    const last = this.final ?? this.frames.at(-1).logs, most = Math.max(...last);
     const weight = last.map((log) => Math.exp(log - most)), total = weight.reduce((sum, one) => sum + one, 0);
     return this.frames.map((frame) => {
-      const order = [...frame[kind].keys()].sort((a, b) => frame[kind][a] - frame[kind][b]);
+      const order = (frame.order[kind] ??= [...frame[kind].keys()].sort((a, b) => frame[kind][a] - frame[kind][b]));
       let below = 0;
       for (const j of order) if ((below += weight[j]) >= total / 2) return frame[kind][j];
       return frame[kind][order.at(-1)];

@@ -9,12 +9,13 @@ function hand(blob, name) {
 }
 
 export function picture(title, lines) {
-  const canvases = [...document.querySelectorAll("#views canvas")], box = document.querySelector("#views").getBoundingClientRect();
+  const views = document.querySelector("#views"), canvases = [...views.querySelectorAll("canvas")], box = views.getBoundingClientRect();
+  const left = box.left - views.scrollLeft, top = box.top - views.scrollTop; // of what may be scrolled away
   const ratio = window.devicePixelRatio || 1, head = 34 + 18 * lines.length;
   const whole = document.createElement("canvas");
   const boxes = canvases.map((canvas) => canvas.getBoundingClientRect());
-  whole.width = box.width * ratio;
-  whole.height = (Math.max(...boxes.map((one) => one.bottom)) - box.top + head + 8) * ratio;
+  whole.width = Math.max(box.width, views.scrollWidth) * ratio;
+  whole.height = (Math.max(...boxes.map((one) => one.bottom)) - top + head + 8) * ratio;
   const pen = whole.getContext("2d");
   pen.scale(ratio, ratio);
   pen.fillStyle = ink.ground; pen.fillRect(0, 0, whole.width, whole.height);
@@ -24,9 +25,9 @@ export function picture(title, lines) {
   pen.fillStyle = ink.ink;
   for (const caption of document.querySelectorAll("#views figcaption b")) {
     const one = caption.getBoundingClientRect();
-    pen.fillText(caption.textContent, one.left - box.left, one.top - box.top + head + 14);
+    pen.fillText(caption.textContent, one.left - left, one.top - top + head + 14);
   }
-  canvases.forEach((canvas, k) => pen.drawImage(canvas, boxes[k].left - box.left, boxes[k].top - box.top + head, boxes[k].width, boxes[k].height));
+  canvases.forEach((canvas, k) => pen.drawImage(canvas, boxes[k].left - left, boxes[k].top - top + head, boxes[k].width, boxes[k].height));
   whole.toBlob((blob) => hand(blob, "polyrelu.png"));
 }
 

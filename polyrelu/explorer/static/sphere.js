@@ -118,9 +118,10 @@ export class Sphere {
       pen.lineWidth = 3; pen.strokeStyle = ink.panel; pen.strokeText(name, lx, ly);
       pen.fillStyle = colour; pen.fillText(name, lx, ly);
     };
+    const many = (sign) => sides.filter((one) => Math.sign(one) === sign).length > 1; // else its centre is its average
     names.forEach((name, k) => mark(k, dot, ink.centre, name, 9));
-    if (sides.some((one) => one > 0)) mark(recording.axes, diamond, ink.average, "ø+", 11);
-    if (sides.some((one) => one < 0)) mark(recording.axes + 1, diamond, ink.average, "ø−", 11);
+    if (many(1)) mark(recording.axes, diamond, ink.average, "ø+", 11);
+    if (many(-1)) mark(recording.axes + 1, diamond, ink.average, "ø−", 11);
     pen.globalAlpha = 1;
   }
 }

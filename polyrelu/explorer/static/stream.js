@@ -17,33 +17,34 @@ async function post(path, body, signal) {
   return answer;
 }
 
+async function next(reader) {
+  try { return await reader.read(); } catch (error) { throw error.name === "AbortError" ? error : new Lost(); }
+}
+
 // Every message of a flow goes to `take`; ends when the flow does, throws Lost if it is cut off before.
 export async function flow(tab, setting, take, signal) {
   const answer = await post("/flow", { tab, setting }, signal);
   const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "", done = false;
-  try {
-    while (true) {
-      const part = await reader.read();
-      if (part.done) break;
-      const lines = (rest + part.value).split("\n");
-      rest = lines.pop();
-      for (const line of lines) {
-        const message = JSON.parse(line);
-        if (message.kind === "failed") throw new Refused(message.error);
-        done ||= message.kind === "done";
-        take(message);
-      }
+  for (let part = await next(reader); !part.done; part = await next(reader)) {
+    const lines = (rest + part.value).split("\n");
+    rest = lines.pop();
+    for (const line of lines) {
+      const message = JSON.parse(line);
+      if (message.kind === "failed") throw new Refused(message.error);
+      done ||= message.kind === "done";
+      take(message);
     }
-  } catch (error) {
-    if (error.name === "AbortError" || error instanceof Refused) throw error;
-    throw new Lost();
   }
   if (!done && !signal.aborted) throw new Lost();
 }
 
-export const point = async (question) => (await post("/point", question)).json();
-export const whole = async (recorded) => (await post("/export", { recorded })).text();
+export const point = async (question) => read(await post("/point", question), "json");
+export const whole = async (recorded) => read(await post("/export", { recorded }), "text");
+
+async function read(answer, kind) {
+  try { return await answer[kind](); } catch { throw new Lost(); }
+}
 
 export async function alive() {
   try { return (await fetch("/static/style.css", { cache: "no-store" })).ok; } catch { return false; }

@@ -1,6 +1,6 @@
 // The headline: what was learned and how far it holds, on a rail with the two radii of theory.
 
-import { marks } from "explorer/canvas.js";
+import { above, below, marks } from "explorer/canvas.js";
 
 export function verdict(box, recording) {
   const { end, robust, start } = recording;
@@ -10,8 +10,8 @@ export function verdict(box, recording) {
   if (!robust && !end && box.childElementCount) return; // until there is something new the old one stands, pale
   const part = (name, className, text = "") => Object.assign(document.createElement(name), { className, textContent: text });
   const learned = part("div", "learned", end ? `learned: ${end.verdict}` : "training …");
-  const radius = part("div", "", "half of the points hold to ");
-  const number = low === null ? "…" : high !== null && high - low < 0.005 ? low.toFixed(2) : `${low.toFixed(2)} – ${high?.toFixed(2) ?? "∞"}`;
+  const radius = part("div", "", "at the end of training half of the points hold to ");
+  const number = low === null ? "…" : high !== null && high - low < 0.005 ? below(low, 2) : `${below(low, 2)} – ${high === null ? "∞" : above(high, 2)}`;
   radius.append(part("span", "radius", number));
   const meter = part("div", "meter"), bar = part("div", "bar");
   meter.append(part("div", "rail"), bar);
@@ -19,10 +19,11 @@ export function verdict(box, recording) {
   box.dataset.width = `${(100 * (low ?? 0)) / most}%`;
   if (low === null) box.dataset.width = bar.style.width;
   requestAnimationFrame(() => { bar.style.width = box.dataset.width; });
-  for (const [name, label] of marks(theory)) {
+  const named = marks(theory);
+  for (const [name, label] of named) {
     const mark = part("div", "mark");
     mark.style.left = `${(100 * theory[name]) / most}%`;
-    mark.append(part("span", name, `${label} = ${theory[name].toFixed(2)}`));
+    mark.append(part("span", named.length > 1 ? name : "both", `${label} = ${theory[name].toFixed(2)}`));
     meter.append(mark);
   }
   box.replaceChildren(learned, radius, meter);
