@@ -213,4 +213,4 @@ def test_figures(figure, shrunken):
     figure.draw({})
     if figure.id == "table1":
         words = [cell.get_text().get_text() for cell in drawn.axes[0].tables[0].get_celld().values()]
-        assert words.count("certified") == 4 and ".913" in words and "l2 0.4" in words
+        assert words.count("proven") == 4 and ".913" in words and "l2 0.4" in words
