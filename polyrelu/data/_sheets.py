@@ -66,7 +66,7 @@ def parquet(path: Path, label: str | None, fine: str | None, takes: Takes | None
     layout = lay_out(path, names, True, text, lambda i: names_rows(columns[i].tolist()), label, fine, takes)
     for i in layout.features:
         if columns[i].dtype.kind not in "iufb":
-            cells = list(columns[i])  # not tolist: that makes whole numbers of times
+            cells = (columns[i].astype(str) if columns[i].dtype.kind in "mM" else columns[i]).tolist()  # times are none
             row = next((row for row, cell in enumerate(cells) if not isinstance(cell, (int, float))), 0)
             raise layout.bad(row, i, cells[row])
     X = np.stack([columns[i] for i in layout.features], axis=1)

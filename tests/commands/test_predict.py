@@ -108,7 +108,7 @@ def test_labels_that_are_absent_foreign_or_named(tmp_path, two):
     plain = command("predict", file, table_of(tmp_path / "a.csv", X))
     assert plain.exit_code == 0
     assert plain.stderr == "polyrelu: 9 rows\n"
-    foreign = command("predict", file, table_of(tmp_path / "b.csv", X, ["x"] * 9, label="note"))
+    foreign = command("predict", file, table_of(tmp_path / "b.csv", X, ["x"] * 9, label="label"))
     assert foreign.stdout == plain.stdout
     assert "no accuracy: no label is a class of the head" in foreign.stderr
     some = np.where(np.arange(9) < 3, "emu", y)
