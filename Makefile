@@ -2,16 +2,17 @@
 PYTHON ?= python3
 WORKERS ?= 2
 OUT ?= out/reproduce
+ARGS ?=
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help test data reproduce explore lint types bench clean
+.PHONY: help test data reproduce explore lint types bench campaign fuzz mutants clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
-	@echo "Variables: PYTHON=$(PYTHON) (makes .venv), WORKERS=$(WORKERS) (parallel tests), OUT=$(OUT) (reproduce)"
+	@echo "Variables: PYTHON=$(PYTHON) (makes .venv), WORKERS=$(WORKERS) (parallel tests), OUT=$(OUT) (reproduce), ARGS= (campaign, fuzz, mutants)"
 
 $(INSTALLED): pyproject.toml constraints.txt Makefile
 	$(PYTHON) -m venv $(VENV)
@@ -35,10 +36,19 @@ lint: $(INSTALLED) ## Check style and formatting with ruff
 	$(BIN)/ruff format --check .
 
 types: $(INSTALLED) ## Check types with mypy
-	$(BIN)/mypy --strict polyrelu
+	$(BIN)/mypy --strict polyrelu tools
 
 bench: $(INSTALLED) ## Time the gradient flow against its peers
 	$(BIN)/python benchmarks/flow.py
+
+campaign: $(INSTALLED) ## Hold every certificate against independent searches (resumes; ARGS=--help)
+	$(BIN)/python -m tools.campaign $(ARGS)
+
+fuzz: $(INSTALLED) ## Read damaged files and call public functions with bad values (ARGS=--help)
+	$(BIN)/python -m tools.fuzz $(ARGS)
+
+mutants: $(INSTALLED) ## Plant errors one at a time and list those no test notices (ARGS=--help)
+	$(BIN)/python -m tools.mutants $(ARGS)
 
 clean: ## Remove caches, builds and out/ (keeps .venv)
 	rm -rf out build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,1 @@
+"""Tools that search for errors in the package: campaign (proofs), fuzz (bad input), mutants (tests that notice)."""
