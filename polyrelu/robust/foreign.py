@@ -26,9 +26,9 @@ from polyrelu.robust._foreign_layers import QUERY, Duels, Flat, layers_of
 from polyrelu.robust.bounds import FEW
 from polyrelu.robust.bracket import bracket
 from polyrelu.robust.certify.branch import Budget
+from polyrelu.robust.certify.neurons import UNIT
 from polyrelu.robust.margin import check_points, margin_of
 from polyrelu.robust.norms import check_norm, dual, lengths
-from polyrelu.robust.shallow import UNIT
 
 CONSTANT = 100.0  # the input s that carries biases, in units of the longest row; the larger, the less it loses
 
