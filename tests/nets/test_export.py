@@ -75,6 +75,15 @@ def test_onnx_keeps_what_is_said_about_the_net(tmp_path):
     assert json.loads(properties["polyrelu"]) == {"classes": ["cat", "dog"]}
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+def test_onnx_says_in_which_arithmetic_radii_hold_for_it(tmp_path, dtype):
+    onnx = pytest.importorskip("onnx")
+    path = to_onnx(net_of(3, dtype=dtype), tmp_path / "net.onnx")
+    properties = {one.key: one.value for one in onnx.load(str(path)).metadata_props}
+    name = str(dtype).removeprefix("torch.")
+    assert properties["arithmetic"].startswith(f"{name}. Radii proven for this net with arithmetic='{name}'")
+
+
 def test_an_export_that_differs_is_not_kept(tmp_path, monkeypatch):
     pytest.importorskip("onnx")
     monkeypatch.setattr("polyrelu.nets.export._power", lambda graph, z, p: z)

@@ -187,7 +187,7 @@ class Rows:
         """
         net, frame, p, rho = self.net, self.frame, self.net.p, rho[:, None]
         blur = self.placed.blur[:, None] + rho * net.stir(frame.norm)
-        swing = rho * frame.reach * (1 + net.eps) + 2 * blur
+        swing = (rho * frame.reach + blur) * (1 + net.eps)
         if p == 1:
             slope, power = touch, torch.zeros_like(touch)
         else:
@@ -209,7 +209,7 @@ class Rows:
         rounding = net.eps * (size.sum(1) + plus + minus + rho * (steep + K @ frame.reach))
         missing = rho * (K @ frame.spare) + blur[:, 0] * K.sum(1)
         dust = len(net.U) * DUST * (2 + 2 * rho * net.U.shape[1] ** 0.5).pow(p)
-        lower = value - rho * steep - 2 * (rounding + missing) - dust
+        lower = value - rho * steep - 2 * rounding - 1.01 * missing - dust
         return Bound(lower, -steepest(gradient, frame.norm) @ frame.B.T, value, steep)
 
 

@@ -162,11 +162,11 @@ class Rows:
         value, slope, bend = self._parabolas(rho[:, None], touch)
         constant, along, curve = self._bias(rho)
         blur = self.blur + rho * net.stir(2.0)
-        high = self.T.abs() + 2 * (rho + blur)[:, None]
+        high, top = self.T.abs() + 2 * (rho + blur)[:, None], self.T + ((rho + blur) * (1 + 1e-6))[:, None]
         size = (self.A.abs() * relu_power(high, net.p)).sum(dim=1) + 4 * self.beta.abs()
-        steep = (self.A.abs() * relu_power(high, net.p - 1)).sum(dim=1)
+        steep = (self.A.abs() * relu_power(top, net.p - 1)).sum(dim=1)
         rounding = 256 * net.p * net.eps * size * (1 + rho).pow(net.p)
-        rounding = rounding + 4 * net.p * steep * (blur + self.frame.spare * rho)
+        rounding = rounding + 1.01 * net.p * steep * (blur + self.frame.spare * rho)
         constant = constant + (self.A * value).sum(dim=1) - rounding
         g = (self.A * slope) @ self.frame.B + along[:, None] * self.inner
         return Below(constant, g, along * self.outer, self.A * bend, curve)
