@@ -11,8 +11,8 @@ P never needs branching. A node bounds N^(q/p) by weights on relu(t_j)^q, slopes
   chords; for p <= 2 signs, and chords.
 
 All nodes of all points are solved together, worst first. A point is done when its bound is within ``tol`` of the radius
-found by the attack; budgets in nodes or seconds return the best bound so far. Everything proven holds in real
-arithmetic for the stored weights: the reduction's mistake and rounding are part of the constants.
+found by the attack; budgets in nodes or seconds return the best bound so far. The reduction's mistake and rounding,
+ours and that of the executed net if asked for, are part of the constants.
 """
 
 from __future__ import annotations
