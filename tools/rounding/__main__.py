@@ -11,10 +11,8 @@ from functools import partial
 from itertools import islice
 from multiprocessing import get_context
 
-import torch
-
 from tools.rounding.kinds import KINDS
-from tools.rounding.trial import EACH, Row, certified, closed_form
+from tools.rounding.trial import EACH, Row, alone, certified, closed_form
 
 SHOWN = 20  # flips that are listed
 
@@ -26,7 +24,7 @@ def main() -> int:
     heads = math.ceil(options.points / EACH)
     print(f"seed {options.seed}: {heads} heads of {len(KINDS)} kinds, {EACH} points each", flush=True)
     rows: list[Row] = []
-    with ProcessPoolExecutor(options.workers, get_context("spawn"), initializer=_alone) as pool:
+    with ProcessPoolExecutor(options.workers, get_context("spawn"), initializer=alone) as pool:
         for some in pool.map(trial, range(heads), [options.seed] * heads):
             rows += some
             if sys.stderr.isatty():
@@ -65,10 +63,6 @@ def _depth(row: Row) -> str:
     if math.isinf(row.ratio):
         return "none"
     return f"{abs(1 - row.ratio):.1e} {'inside' if row.broken else 'beyond'}"
-
-
-def _alone() -> None:
-    torch.set_num_threads(1)
 
 
 def _options() -> argparse.Namespace:

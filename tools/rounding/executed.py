@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -66,23 +67,29 @@ def margins(scores: Array, label: int) -> Array:
     return found
 
 
+def codes(head: Any, rows: Array) -> Array:
+    """What the head predicts, as numbers of its classes."""
+    found: Array = np.searchsorted(head.classes_, head.predict(rows))
+    return found
+
+
 def of_head(head: Any) -> Executed:
     """A fitted `polyrelu.PolyReLUClassifier`; rows of float64 go into a head of float32, too."""
     net = copy.deepcopy(head.net_).double()
 
     def decide(rows: Array) -> Array:
-        return np.searchsorted(head.classes_, head.predict(rows))
+        return codes(head, rows)
 
     return Executed(head.decision_function, decide, net, TYPES, torch.finfo(head.net_.dtype).eps)
 
 
 def of_onnx(head: Any, folder: Path) -> Executed:
     """The same head written by ``polyrelu export`` and run by onnxruntime; rows are cast to the type it takes."""
-    import onnxruntime
     from typer.testing import CliRunner
 
     from polyrelu import cli
 
+    onnxruntime = importlib.import_module("onnxruntime")
     stored, written = folder / "head.safetensors", folder / "head.onnx"
     polyrelu.save(head.net_, stored)
     result = CliRunner().invoke(cli.app, ["export", str(stored), "-o", str(written)])

@@ -12,6 +12,7 @@ from torch import Tensor
 
 import polyrelu
 from polyrelu.nets import PolyReLUNet, ReadOut
+from tools.rounding.executed import codes
 
 Array = NDArray[Any]
 Draw = Callable[[np.random.Generator, torch.dtype], Any]
@@ -164,7 +165,7 @@ def points_of(head: Any, source: np.random.Generator, count: int) -> Array:
     else:
         pool = 10.0 ** source.uniform(-1, 1) * source.standard_normal((8 * count, net.dim))
     pool += centre
-    code = np.searchsorted(head.classes_, head.predict(pool))
+    code = codes(head, pool)
     rows = []
     for i in range(count):
         other = np.flatnonzero(code != code[i])
@@ -181,7 +182,7 @@ def _edge(head: Any, a: Array, b: Array, code: int) -> Array:
     """The end, on the side of ``a``, of the stretch in which the decision between a and b changes."""
     for _ in range(40):
         middle = (a + b) / 2
-        same = np.searchsorted(head.classes_, head.predict(middle[None]))[0] == code
+        same = codes(head, middle[None])[0] == code
         a, b = (middle, b) if same else (a, middle)
     return a
 

@@ -40,15 +40,15 @@ class Outcome:
 
 @final
 class Search:
-    """One point of one classifier, rounds of ``count`` rows."""
+    """One point of one classifier, proven to be ``label`` within ``radius``; rounds of ``count`` rows."""
 
     def __init__(
-        self, runs: Executed, row: Array, radius: float, norm: float, source: np.random.Generator, count: int = 64
-    ) -> None:
-        self.runs, self.row, self.radius, self.norm = runs, row, radius, norm
+        self, runs: Executed, row: Array, label: int, radius: float, norm: float, source: np.random.Generator,
+        count: int = 64,
+    ) -> None:  # fmt: skip
+        self.runs, self.row, self.label, self.radius, self.norm = runs, row, label, radius, norm
         self.near = Neighbours(row, norm, runs.eps, source)
         self.count, self.tries, self.turn = count, 0, 0
-        self.label = int(runs.decide(row[None])[0])
         self.ratio, self.flip = np.inf, np.empty(0)
 
     def run(self, starts: Array, rounds: int = 4) -> Outcome:
@@ -56,6 +56,7 @@ class Search:
 
         ``starts`` (k, D) are directions that may lead to the boundary; the slope at the point is always tried.
         """
+        self._itself()
         if np.isinf(self.radius):
             self._far()
             return self._outcome()
@@ -76,6 +77,15 @@ class Search:
             return Outcome(self.tries, np.inf, None, False)
         ratio = length(self.flip, self.row, self.norm) / self.radius
         return Outcome(self.tries, ratio, self.flip, inside(self.flip, self.row, self.radius, self.norm))
+
+    def _itself(self) -> None:
+        """The point alone and among others: near the boundary its batch may decide."""
+        for way in WAYS:
+            changed = self.runs.run(self.row[None].repeat(3, 0), self.label, way)[1] != self.label
+            changed |= self.runs.decide(self.row[None]) != self.label
+            self.tries += 4
+            if changed.any():
+                self._note(self.row[None])
 
     def _slopes(self, rows: Array) -> tuple[Array, Array]:
         return self.runs.slope(rows, self.label)
@@ -129,7 +139,7 @@ class Search:
 
     def _note(self, flips: Array) -> None:
         """Keep the shortest."""
-        ratio = np.linalg.norm(flips.astype(np.float64) - self.row, self.norm, axis=1) / self.radius
+        ratio: Array = np.linalg.norm(flips.astype(np.float64) - self.row, self.norm, axis=1) / self.radius
         if ratio.min() < self.ratio:
             self.ratio, self.flip = float(ratio.min()), flips[ratio.argmin()]
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 import polyrelu
 from tools.rounding.exact import linear_radius
-from tools.rounding.executed import Executed, of_head, of_onnx
+from tools.rounding.executed import Executed, codes, of_head, of_onnx
 from tools.rounding.kinds import KINDS, linear_head, points_of
 from tools.rounding.search import Search
 
@@ -37,6 +37,21 @@ class Row(NamedTuple):
     where: str
 
 
+class Proven(NamedTuple):
+    """Points (n, D), what they are proven to be (n,), within which radius (n,), and steps that lead out (n, D)."""
+
+    points: Array
+    labels: Array
+    lower: Array
+    steps: Array
+    norm: float
+
+
+def alone() -> None:
+    """One thread, where processes share the cores."""
+    torch.set_num_threads(1)
+
+
 def certified(number: int, seed: int, *, onnx: bool = False, each: int = EACH) -> list[Row]:
     """Head ``number`` of ``seed``: kinds and dtypes in turn, radii of `PolyReLUClassifier.certify`."""
     kind = tuple(KINDS)[number % len(KINDS)]
@@ -49,11 +64,12 @@ def certified(number: int, seed: int, *, onnx: bool = False, each: int = EACH) -
         head = KINDS[kind](source, dtype)
     points = points_of(head, source, each)
     found = head.certify(points, norm=norm, tol=1e-9, budget=polyrelu.Budget(nodes=100))
-    lower, steps = found.lower.numpy(), found.perturbation.numpy()
+    lower = found.lower.numpy()
     where = f"seed {seed}, head {number}"
     with tempfile.TemporaryDirectory() as folder:
         runs = of_onnx(head, Path(folder)) if onnx else of_head(head)
-        return _rows(kind, dtype, runs, points, lower, steps, norm, source, "onnxruntime" if onnx else "torch", where)
+        proven = Proven(points, codes(head, points), lower, found.perturbation.numpy(), norm)
+        return _rows((kind, _name(dtype), "onnxruntime" if onnx else "torch"), runs, proven, source, where)
 
 
 def closed_form(number: int, seed: int, dtype: torch.dtype = torch.float32, each: int = EACH) -> list[Row]:
@@ -65,21 +81,23 @@ def closed_form(number: int, seed: int, dtype: torch.dtype = torch.float32, each
     weight = net.weight[0].detach().double().numpy() * float(net.output.detach()[0, 0])
     bias = 0.0 if net.bias is None else float(net.bias.detach()[0])
     lower = np.array([linear_radius(weight, bias, row, norm) for row in points])
-    steps = np.zeros(points.shape)
-    where = f"seed {seed}, closed form {number}"
-    return _rows(EXACT, dtype, of_head(head), points, lower, steps, norm, source, "torch", where)
+    proven = Proven(points, codes(head, points), lower, np.zeros(points.shape), norm)
+    return _rows((EXACT, _name(dtype), "torch"), of_head(head), proven, source, f"seed {seed}, closed form {number}")
+
+
+def _name(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
 
 
 def _rows(
-    kind: str, dtype: torch.dtype, runs: Executed, points: Array, lower: Array, steps: Array, norm: float,
-    source: np.random.Generator, runtime: str, where: str,
-) -> list[Row]:  # fmt: skip
+    names: tuple[str, str, str], runs: Executed, proven: Proven, source: np.random.Generator, where: str
+) -> list[Row]:
     rows = []
-    for i, (row, radius, step) in enumerate(zip(points, lower.tolist(), steps, strict=True)):
-        name = str(dtype).removeprefix("torch.")
+    for i, (row, label, radius, step) in enumerate(zip(*proven[:4], strict=True)):
+        place = f"{where}, point {i}"
         if not radius > 0:
-            rows.append(Row(kind, name, runtime, radius, 0, math.inf, False, f"{where}, point {i}"))
+            rows.append(Row(*names, float(radius), 0, math.inf, False, place))
             continue
-        out = Search(runs, row, radius, norm, source).run(step[None])
-        rows.append(Row(kind, name, runtime, radius, out.tries, out.ratio, out.broken, f"{where}, point {i}"))
+        out = Search(runs, row, int(label), float(radius), proven.norm, source).run(step[None])
+        rows.append(Row(*names, float(radius), out.tries, out.ratio, out.broken, place))
     return rows
