@@ -100,7 +100,9 @@ def of_onnx(head: Any, folder: Path) -> Executed:
     kind = np.float32 if "float)" in session.get_inputs()[0].type else np.float64
 
     def scores(rows: Array) -> Array:
-        found: Array = session.run(None, {"X": rows.astype(kind)})[0]
+        with np.errstate(over="ignore"):  # what float32 cannot hold becomes infinite, as in torch
+            cast = rows.astype(kind)
+        found: Array = session.run(None, {"X": cast})[0]
         return found
 
     def decide(rows: Array) -> Array:
