@@ -196,6 +196,8 @@ def _logits(graph: _Graph, net: PolyReLUNet) -> str:
         X = graph.node("Div", X, graph.node("Where", at_centre, graph.constant(1.0), length))
     r = torch.linalg.vector_norm(net.weight.detach(), dim=1, dtype=torch.float64).to(net.dtype)
     z = graph.node("MatMul", X, graph.constant(net.weight.detach().T))
+    if net.width == 1:  # onnxruntime would merge a division by one number into the product, rounded to float32
+        z = graph.node("Relu", z)
     z = graph.node("Relu", graph.node("Div", z, graph.constant(torch.where(r > 0, r, 1.0))))
     hidden = _power(graph, z, net.p)
     coefficients = (net.output.detach().double() * r.double() * (2 * net.log_scale).exp()).to(net.dtype)

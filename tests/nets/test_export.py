@@ -61,6 +61,19 @@ def test_onnx_agrees_up_to_rounding_for_any_number_of_rows(tmp_path, case):
         assert torch.equal(*decided)
 
 
+@pytest.mark.parametrize("p", [1, 2, 2.5])
+@pytest.mark.parametrize("dim", [1, 5])
+@pytest.mark.parametrize("outputs", [1, 3])
+def test_one_neuron_in_float64_is_not_rounded_to_float32(tmp_path, p, dim, outputs):
+    # onnxruntime merges a product and a division by one number, as a factor that it keeps in float32
+    pytest.importorskip("onnx")
+    net = PolyReLUNet(dim, 1, p, outputs, seed=1, dtype=torch.float64)
+    X = rows(net, 50)
+    wanted = net(X).detach()
+    found = run_onnx(to_onnx(net, tmp_path / "net.onnx"), X)
+    assert (found - wanted).abs().max() <= 1e-14 * wanted.abs().max()
+
+
 def test_the_centre_itself_goes_through_onnx(tmp_path):
     pytest.importorskip("onnx")
     net = net_of(3)
