@@ -1,7 +1,9 @@
+import fcntl
 import json
 import math
 import os
 import threading
+import time
 
 import pytest
 import swept
@@ -107,6 +109,20 @@ def test_a_run_in_a_thread(tmp_path):
     thread.start()
     thread.join(LIMIT)
     assert [record.result["square"] for record in found] == [9, 0.25, 4]
+
+
+def test_whoever_only_looks_keeps_no_run_away(tmp_path, monkeypatch):
+    (tmp_path / ".lock").touch()
+    with (tmp_path / ".lock").open() as looking:
+        fcntl.flock(looking, fcntl.LOCK_SH)
+        slept = []
+
+        def lets_go(seconds):
+            slept.append(seconds)
+            fcntl.flock(looking, fcntl.LOCK_UN)
+
+        monkeypatch.setattr(time, "sleep", lets_go)
+        assert len(run_sweep(SQUARES, tmp_path, workers=1)) == 3 and slept
 
 
 def test_a_failure_is_kept_not_retried_and_replaced_by_a_later_success(tmp_path, monkeypatch):
