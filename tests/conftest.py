@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from polyrelu.threads import prepare
 
@@ -16,8 +16,9 @@ sys.path.insert(0, str(Path(__file__).parent))  # for waiting.py
 os.environ["OMP_NUM_THREADS"] = os.environ["MKL_NUM_THREADS"] = "1"
 prepare()
 
-# No deadline: shared machines stall. Derandomised: a red run can be run again and stays red.
-settings.register_profile("polyrelu", deadline=None, max_examples=25, derandomize=True)
+# No deadline, and no complaint about slowness: shared machines stall. Derandomised: a red run stays red.
+slow = [HealthCheck.too_slow]
+settings.register_profile("polyrelu", deadline=None, max_examples=25, derandomize=True, suppress_health_check=slow)
 settings.load_profile("polyrelu")
 
 # Ratio of luminances (WCAG 2.1) of the text of every element against the first opaque background under it.

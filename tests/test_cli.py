@@ -385,7 +385,8 @@ def test_ctrl_c_before_training_leaves_nothing(tmp_path, monkeypatch):
     assert not names(tmp_path / "run")
 
 
-def test_ctrl_c_waits_for_the_step_then_for_the_files():
+def test_ctrl_c_waits_for_the_step_then_for_the_files(monkeypatch):
+    monkeypatch.setattr(live, "TWICE", math.inf)
     before = signal.getsignal(signal.SIGINT)
     with live.Live("run", quiet=True) as running:
         running.update(time=1.0, log_loss=0.0, evaluations=1.0, neurons=1)
