@@ -1,4 +1,1 @@
-"""Tools that search for errors in the package.
-
-campaign (proofs), rounding (proofs as they run), fuzz (bad input), mutants (tests that notice).
-"""
+"""Tools that search for errors in the package, or hold it under load: campaign, rounding, fuzz, mutants, busy."""
