@@ -137,15 +137,14 @@ def torch_budget(nodes: int) -> Any:
 
 
 def _held(function: Callable[..., Any], job: Job) -> tuple[Tensor, None]:
-    """Asked at just the radius where the search broke each point: must not be proven there."""
+    """Asked at one radius, the median of the breaks that the search found: half of the points must not hold there."""
     assert job.steps is not None
-    radius = torch.linalg.vector_norm(torch.as_tensor(job.steps), dim=1) * (1 + 1e-9)
-    proven = torch.zeros(len(job.X), dtype=torch.float64)
-    for i, one in enumerate(radius.tolist()):
-        if 0 < one < math.inf:
-            y = job.y[i : i + 1]
-            held = function(job.net, job.X[i : i + 1], y, one)
-            proven[i] = one if bool(getattr(held, "proven", held)[0]) else 0.0
+    radii = torch.linalg.vector_norm(torch.as_tensor(job.steps), dim=1)
+    proven, radii = torch.zeros(len(job.X), dtype=torch.float64), radii[radii > 0]
+    if len(radii):
+        radius = float(radii.median()) * (1 + 1e-9)
+        held = function(job.net, job.X, job.y, radius)
+        proven[getattr(held, "proven", held)] = radius
     return proven, None
 
 

@@ -6,6 +6,7 @@ import math
 import time
 import warnings
 import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -49,19 +50,23 @@ def generator(family: str, seed: int, chunk: int, net: int) -> np.random.Generat
     return np.random.default_rng([seed, zlib.crc32(family.encode()), chunk, net])
 
 
-def run_chunk(family: str, seed: int, chunk: int, nets: int = NETS) -> Record:
+def run_chunk(
+    family: str, seed: int, chunk: int, nets: int = NETS, certificates: Sequence[Certificate] = CERTIFICATES
+) -> Record:
     """Draw, prove, search, compare."""
     torch.set_num_threads(1)
     record, began = Record(family, seed, chunk), time.monotonic()
     for number in range(nets):
         rng = generator(family, seed, chunk, number)
         drawn = FAMILIES[family](rng)
-        compare(record, drawn, rng, number)
+        compare(record, drawn, rng, number, certificates)
     record.seconds = round(time.monotonic() - began, 3)
     return record
 
 
-def compare(record: Record, drawn: Drawn, rng: np.random.Generator, number: int) -> None:
+def compare(
+    record: Record, drawn: Drawn, rng: np.random.Generator, number: int, certificates: Sequence[Certificate]
+) -> None:
     """Hold every certificate of one net against the searches around its points."""
     scores, X = drawn.scores, drawn.X
     labels = np.array([scores.decision(x) for x in X])
@@ -74,7 +79,7 @@ def compare(record: Record, drawn: Drawn, rng: np.random.Generator, number: int)
     def ask(after: bool, steps: dict[float, Array] | None = None) -> None:
         for norm in NORMS:
             job = Job(drawn.net, rows, y, norm, None if steps is None else steps[norm])
-            for certificate in CERTIFICATES:
+            for certificate in certificates:
                 if certificate.after == after and certificate.applies(job):
                     answer = _ask(record, certificate, job, number)
                     if answer is not None:

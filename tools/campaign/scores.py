@@ -206,7 +206,7 @@ class Duels:
         if self.normalised:
             beta = self.sign_beta[row] * (self.p - 1)
             more = np.exp(np.clip(self.log_beta[row] + (self.p - 2) * lengths - top, -700, 700)) * (beta != 0)
-            size = np.sqrt((Z**2).sum(axis=1))
+            size = np.exp(lengths)
             slope = slope + (beta * more)[:, None] * Z / np.where(size > 0, size, 1.0)[:, None]
         return value, slope / self.divisor
 
