@@ -14,13 +14,14 @@ import numpy as np
 import torch
 
 from polyrelu.errors import InputError
-from tools.campaign import families_extremes  # noqa: F401 - adds its families to the table
 from tools.campaign.certificates import CERTIFICATES, NORMS, Certificate, Job
+from tools.campaign.exact import exact_length
 from tools.campaign.families import FAMILIES, Drawn
 from tools.campaign.scores import Array
-from tools.campaign.search import Search, confirmed, exact_length
+from tools.campaign.search import Search, confirmed
 
 NETS = 3  # in a chunk
+NODES = (0, 20, 20, 60, 60, 300)  # budgets of branch and bound, one of them for each net
 DOUBT = 1e-6  # radii this close to a break are decided in exact arithmetic
 BEATEN = 1.005  # an upper bound is beaten by a break this much shorter
 
@@ -42,6 +43,7 @@ class Record:
     seconds: float = 0.0
     violations: list[dict[str, Any]] = field(default_factory=list)
     errors: list[dict[str, Any]] = field(default_factory=list)
+    refusals: dict[str, int] = field(default_factory=dict)
     by_certificate: dict[str, list[float]] = field(default_factory=dict)
 
 
@@ -50,17 +52,29 @@ def generator(family: str, seed: int, chunk: int, net: int) -> np.random.Generat
     return np.random.default_rng([seed, zlib.crc32(family.encode()), chunk, net])
 
 
+def draw(family: str, seed: int, chunk: int, net: int) -> tuple[Drawn, np.random.Generator]:
+    """One net of a chunk with its points, and the generator as drawing left it."""
+    rng = generator(family, seed, chunk, net)
+    return FAMILIES[family](rng), rng
+
+
 def run_chunk(
-    family: str, seed: int, chunk: int, nets: int = NETS, certificates: Sequence[Certificate] = CERTIFICATES
+    family: str,
+    seed: int,
+    chunk: int,
+    nets: int = NETS,
+    certificates: Sequence[Certificate] = CERTIFICATES,
+    only: int | None = None,
+    points: int | None = None,
 ) -> Record:
-    """Draw, prove, search, compare."""
+    """Draw, prove, search, compare; ``only`` one of the nets and so many ``points`` of each, if given."""
     torch.set_num_threads(1)
-    record, began = Record(family, seed, chunk), time.monotonic()
-    for number in range(nets):
-        rng = generator(family, seed, chunk, number)
-        drawn = FAMILIES[family](rng)
+    record, began = Record(family, seed, chunk), time.process_time()
+    for number in range(nets) if only is None else (only,):
+        drawn, rng = draw(family, seed, chunk, number)
+        drawn.X = drawn.X if points is None else drawn.X[rng.permutation(len(drawn.X))[:points]]
         compare(record, drawn, rng, number, certificates)
-    record.seconds = round(time.monotonic() - began, 3)
+    record.seconds = round(time.process_time() - began, 3)
     return record
 
 
@@ -70,27 +84,31 @@ def compare(
     """Hold every certificate of one net against the searches around its points."""
     scores, X = drawn.scores, drawn.X
     labels = np.array([scores.decision(x) for x in X])
-    dtype = next(drawn.net.parameters()).dtype
-    y = torch.as_tensor(labels).to(dtype if scores.single else torch.int64)
-    rows = torch.as_tensor(X).to(dtype)
+    y = torch.as_tensor(labels).to(drawn.dtype if scores.single else torch.int64)
+    rows = torch.as_tensor(X).to(drawn.dtype)
+    nodes = int(rng.choice(NODES))
     record.pairs += len(X)
     proven: dict[tuple[Certificate, float], tuple[Array, Array | None]] = {}
 
-    def ask(after: bool, steps: dict[float, Array] | None = None) -> None:
+    def ask(after: bool, steps: dict[float, Array] | None = None) -> set[float]:
+        """The norms in which some certificate applies."""
+        norms = set()
         for norm in NORMS:
-            job = Job(drawn.net, rows, y, norm, None if steps is None else steps[norm])
-            for certificate in certificates:
-                if certificate.after == after and certificate.applies(job):
-                    answer = _ask(record, certificate, job, number)
-                    if answer is not None:
-                        proven[certificate, norm] = answer
+            job = Job(drawn.net, rows, y, norm, nodes, None if steps is None else steps.get(norm), drawn.extra)
+            some = [certificate for certificate in certificates if certificate.applies(job)]
+            norms |= {norm} if some else set()
+            for certificate in some:
+                answer = _ask(record, certificate, job, number) if certificate.after == after else None
+                if answer is not None:
+                    proven[certificate, norm] = answer
+        return norms
 
-    ask(after=False)
+    norms = sorted(ask(after=False))
     found: list[dict[float, tuple[float, Array]]] = []
     for i, x in enumerate(X):
-        claims = {norm: [float(r[0][i]) for (_, at), r in proven.items() if at == norm] for norm in NORMS}
+        claims = {norm: [float(lower[i]) for (_, at), (lower, _) in proven.items() if at == norm] for norm in norms}
         found.append(Search.of(scores, float(labels[i]), x, rng).run(claims))
-    ask(after=True, steps={norm: np.stack([one[norm][1] for one in found]) for norm in NORMS})
+    ask(after=True, steps={norm: np.stack([one[norm][1] for one in found]) for norm in norms})
     for (certificate, norm), (lower, upper) in proven.items():
         for i in range(len(X)):
             where = {"net": number, "point": i, "norm": norm, "certificate": certificate.title}
@@ -107,8 +125,10 @@ def _ask(record: Record, certificate: Certificate, job: Job, number: int) -> tup
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             return certificate(job)
-    except InputError:
+    except InputError as refusal:
         record.refused += len(job.X)
+        why = f"{certificate.title}: {refusal}"[:120]
+        record.refusals[why] = record.refusals.get(why, 0) + 1
     except Exception as error:  # whatever it is, it is to be reported, with how to make it again
         what = f"{type(error).__name__}: {str(error)[:200]}"
         record.errors.append({"net": number, "norm": job.norm, "certificate": certificate.title, "error": what})

@@ -10,7 +10,7 @@ import pkgutil
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 PACKAGE = "polyrelu"
 
@@ -36,11 +36,14 @@ def definitions() -> dict[str, tuple[str, ...]]:
 
 
 def located(name: str, *parameters: str) -> Callable[..., Any]:
-    """The function called ``name`` whose first parameters are called ``parameters``."""
-    for module in definitions().get(name, ()):
-        function: Callable[..., Any] = getattr(importlib.import_module(module), name)
-        if tuple(inspect.signature(function).parameters)[: len(parameters)] == parameters:
-            return function
+    """The function called ``name`` whose first parameters are called ``parameters``; Class.method of a public class."""
+    owner, _, method = name.rpartition(".")
+    places = definitions().get(name, ()) if not owner else (PACKAGE,) * hasattr(importlib.import_module(PACKAGE), owner)
+    for module in places:
+        place = importlib.import_module(module)
+        function: Any = getattr(getattr(place, owner) if owner else place, method, None)
+        if function is not None and tuple(inspect.signature(function).parameters)[: len(parameters)] == parameters:
+            return cast("Callable[..., Any]", function)
     where = ", ".join(definitions().get(name, ())) or "nowhere"
     raise LookupError(
         f"{PACKAGE} has no function {name}({', '.join((*parameters, '...'))}); one of that name is defined: {where}. "

@@ -1,11 +1,11 @@
 r"""The margin, evaluated from the stored numbers alone: no code of the package under test runs here.
 
-    f_s(x) = sum_j V_sj exp(2 l_j) relu(<w_j, z> + o_j)^p / |w_j|^(p-1)  [ / |z|^(p-1) ]  + b_s,     z = (x - c) / q
+    f_s(x) = sum_j V_sj exp(2 l_j) relu(<w_j, z> + o_j)^p / |w_j|^(p-1)  [ / |z|^(p-1) ]  + b_s,     z = M (x - c) / q
 
 A point of class y breaks where no logit of y exceeds all logits of other classes; with one logit, where y f <= 0. Every
 pair of an own logit s and a rival t is a duel, sum_j (V_sj - V_tj) ... + b_s - b_t, and only its sign counts: terms are
-summed as exponentials of logarithms, relative to the largest of them, so that nothing under- or overflows. `broken`
-decides the same sign in mpmath, with as many digits as it takes.
+summed as exponentials of logarithms, relative to the largest of them, so that nothing under- or overflows. `exact`
+decides the same sign in mpmath.
 """
 
 from __future__ import annotations
@@ -14,12 +14,9 @@ from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
-from mpmath import mp, mpf
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
-EXACT = 1400  # digits in which sums and products of two float64 numbers are exact
-DIGITS = (50, 120, 400, 1500)  # tried in turn until the sign of a duel is beyond its rounding
 
 
 @final
@@ -28,7 +25,8 @@ class Scores:
     """The stored numbers of one classifier, float64 and exact.
 
     weight (h, D), offset (h,), output (S, h), log_scale (h,), bias (S,), centre (D,), divisor (D,), of (S,) the class
-    of each logit. ``single``: one logit, labels +1 and -1.
+    of each logit, matrix M or None for the identity. ``single``: one logit, labels +1 and -1.
+    ``duelling``: logits are the duels themselves, and a class of ``of`` holds where all of its logits are positive.
     """
 
     p: float
@@ -42,6 +40,8 @@ class Scores:
     of: NDArray[np.int64]
     normalised: bool = False
     single: bool = False
+    matrix: Array | None = None
+    duelling: bool = False
 
     @staticmethod
     def of_net(net: Any) -> Scores:
@@ -68,26 +68,27 @@ class Scores:
         )
 
     @staticmethod
+    def perceptron(W: Array, b: Array, V: Array, c: Array, **rest: Any) -> Scores:
+        """Logits V relu(W z + b) + c."""
+        D = W.shape[1] if rest.get("matrix") is None else rest["matrix"].shape[1]
+        plain = {"centre": np.zeros(D), "divisor": np.ones(D), "of": np.arange(len(V)), "single": len(V) == 1}
+        return Scores(1.0, W, b, V, np.zeros(len(W)), c, **{**plain, **rest})
+
+    @staticmethod
     def affine(A: Array, a: Array, **rest: Any) -> Scores:
         """Logits A z + a: every one is the difference of two neurons, relu(t) - relu(-t)."""
-        S, D = A.shape
-        eye = np.eye(S)
-        return Scores(
-            p=1.0,
-            weight=np.concatenate([A, -A]),
-            offset=np.concatenate([a, -a]),
-            output=np.concatenate([eye, -eye], axis=1),
-            log_scale=np.zeros(2 * S),
-            bias=np.zeros(S),
-            **{"centre": np.zeros(D), "divisor": np.ones(D), "of": np.arange(S), "single": S == 1, **rest},
-        )
+        eye = np.eye(len(A))
+        V = np.concatenate([eye, -eye], axis=1)
+        return Scores.perceptron(np.concatenate([A, -A]), np.concatenate([a, -a]), V, np.zeros(len(A)), **rest)
 
-    def pairs(self, label: float) -> list[tuple[int, int]]:
-        """(own logit, rival) of every duel; the rival of one logit is -1, the number 0."""
+    def pairs(self, label: float) -> list[tuple[int, int, int]]:
+        """(own logit, minuend, subtrahend) of every duel; -1 for the number 0."""
         if self.single:
-            return [(0, -1)]
+            return [(0, 0, -1)]
         mine = [s for s, c in enumerate(self.of) if c == label]
-        return [(s, t) for s in mine for t, c in enumerate(self.of) if c != label]
+        if self.duelling:
+            return [(0, s, -1) for s in mine]
+        return [(s, s, t) for s in mine for t, c in enumerate(self.of) if c != label]
 
     def decision(self, x: Array) -> float:
         """The class of ``x``: a label that does not break there, or any one where all do."""
@@ -114,6 +115,7 @@ class Duels:
     centre: Array
     divisor: Array
     normalised: bool
+    matrix: Array | None
 
     @staticmethod
     def of(scores: Scores, label: float) -> Duels:
@@ -124,9 +126,9 @@ class Duels:
         norm = np.sqrt((unit**2).sum(axis=1))
         norm = np.where(norm > 0, norm, 1.0)
         pairs = scores.pairs(label)
-        own = np.array([s for s, _ in pairs])
-        difference = np.stack([_less(scores.output, s, t) for s, t in pairs])  # first: exact up to its last digit
-        beta = np.array([_less(scores.bias, s, t) for s, t in pairs])
+        own = np.array([one for one, _, _ in pairs])
+        difference = np.stack([_less(scores.output, s, t) for _, s, t in pairs])  # first: exact up to its last digit
+        beta = np.array([_less(scores.bias, s, t) for _, s, t in pairs])
         if scores.single:
             difference, beta = label * difference, label * beta
         dead = ~np.any(scores.weight, axis=1) & (scores.offset == 0)
@@ -146,12 +148,17 @@ class Duels:
             centre=scores.centre,
             divisor=scores.divisor,
             normalised=scores.normalised,
+            matrix=scores.matrix,
         )
 
     def place(self, X: Array) -> Array:
-        """z = (x - c) / q."""
-        placed: Array = (X - self.centre) / self.divisor
-        return placed
+        """z = M (x - c) / q."""
+        return self.turn(X - self.centre)
+
+    def turn(self, D: Array) -> Array:
+        """M d / q."""
+        turned: Array = D / self.divisor
+        return turned if self.matrix is None else turned @ self.matrix.T
 
     def each(self, T: Array, Z_log: Array) -> Array:
         """Every duel (..., R) from pre-activations T (..., h) and log |z| (...), between about -h and h."""
@@ -208,84 +215,8 @@ class Duels:
             more = np.exp(np.clip(self.log_beta[row] + (self.p - 2) * lengths - top, -700, 700)) * (beta != 0)
             size = np.exp(lengths)
             slope = slope + (beta * more)[:, None] * Z / np.where(size > 0, size, 1.0)[:, None]
-        return value, slope / self.divisor
+        return value, (slope if self.matrix is None else slope @ self.matrix) / self.divisor
 
 
 def _less(rows: Array, s: int, t: int) -> Any:
     return rows[s] if t < 0 else rows[s] - rows[t]
-
-
-def broken(scores: Scores, label: float, x: Array, step: Array) -> bool:
-    """Does ``label`` break at the real point x + step? Decided in mpmath; a sign that stays doubtful is no break."""
-    neurons = _active(scores, x, step)
-    owns = sorted({s for s, _ in scores.pairs(label)})
-    rivals = sorted({t for _, t in scores.pairs(label)})
-    return all(any(_at_most_zero(scores, neurons, label, s, t) for t in rivals) for s in owns)
-
-
-@dataclass(frozen=True, eq=False)
-class _Active:
-    """What is active at one point: |z|, and for each direction |w|, the pre-activation > 0, log_scale, its neurons."""
-
-    length: Any
-    neurons: list[tuple[Any, Any, Any, list[int]]]
-
-
-def _active(scores: Scores, x: Array, step: Array) -> _Active:
-    """Neurons that differ in their outputs only are one: what cancels exactly is exactly 0."""
-    groups: dict[tuple[bytes, float, float], list[int]] = {}
-    for j, row in enumerate(scores.weight):
-        groups.setdefault((row.tobytes(), float(scores.offset[j]), float(scores.log_scale[j])), []).append(j)
-    with mp.workdps(EXACT):
-        rows = zip(x.tolist(), step.tolist(), scores.centre.tolist(), scores.divisor.tolist(), strict=True)
-        z = [(mpf(a) + mpf(b) - mpf(c)) / mpf(q) for a, b, c, q in rows]
-        length = mp.sqrt(mp.fsum(part * part for part in z)) if scores.normalised else mpf(1)
-        neurons = []
-        for (_, offset, log_scale), members in groups.items():
-            w = [mpf(part) for part in scores.weight[members[0]].tolist()]
-            pre = mp.fsum(a * b for a, b in zip(w, z, strict=True)) + mpf(offset)
-            if pre > 0:
-                norm = mp.sqrt(mp.fsum(part * part for part in w)) if scores.p != 1 else mpf(1)
-                neurons.append((norm, pre, mpf(log_scale), members))
-    return _Active(length, neurons)
-
-
-def _at_most_zero(scores: Scores, active: _Active, label: float, s: int, t: int) -> bool:
-    for digits in DIGITS:
-        total, size = _duel(scores, active, label, s, t, digits)
-        if size == 0:
-            return True
-        if abs(total) > size * mpf(10) ** (12 - digits):
-            return bool(total < 0)
-    return False
-
-
-def _duel(scores: Scores, active: _Active, label: float, s: int, t: int, digits: int) -> tuple[Any, Any]:
-    """The duel and the sum of the sizes of its terms, to so many digits."""
-
-    def less(one: Any, other: Any) -> Any:
-        return mpf(float(one)) - (mpf(0) if t < 0 else mpf(float(other)))
-
-    with mp.workdps(EXACT):
-        terms = [(less(scores.bias[s], scores.bias[t]), None)]
-        for norm, pre, log_scale, members in active.neurons:
-            coefficient = mp.fsum(less(scores.output[s, j], scores.output[t, j]) for j in members)
-            terms.append((coefficient, (norm, pre, log_scale)))
-    side, p = mpf(label) if scores.single else mpf(1), mpf(scores.p)
-    with mp.workdps(digits):
-        parts = []
-        for coefficient, neuron in terms:
-            if coefficient != 0 and neuron is not None:
-                norm, pre, log_scale = neuron
-                coefficient = coefficient * mp.exp(2 * log_scale) * norm * (pre / norm) ** p / active.length ** (p - 1)
-            parts.append(side * coefficient)
-        return mp.fsum(parts), mp.fsum(abs(part) for part in parts)
-
-
-def exact_length(step: Array, norm: float) -> Any:
-    """|step| in mpmath, 50 digits."""
-    with mp.workdps(50):
-        parts = [abs(mpf(float(part))) for part in step]
-        if norm == 1:
-            return mp.fsum(parts)
-        return max(parts) if norm == np.inf else mp.sqrt(mp.fsum(part * part for part in parts))

@@ -14,7 +14,8 @@ from typing import final
 
 import numpy as np
 
-from tools.campaign.scores import Array, Duels, Scores, broken, exact_length
+from tools.campaign.exact import broken, exact_length
+from tools.campaign.scores import Array, Duels, Scores
 
 ANGLES, SPHERE, OTHERS = 720, 1500, 400  # directions in 2, 3 and more dimensions
 KEPT, VARIED = 6, 24  # directions kept for each norm, and variations of each
@@ -26,7 +27,7 @@ WALKS, DESCENTS, STEPS = 12, 24, 30
 
 def length(D: Array, norm: float) -> Array:
     """|d| over the last axis, without overflow."""
-    largest = np.abs(D).max(axis=-1)
+    largest: Array = np.abs(D).max(axis=-1)
     if norm == math.inf:
         return largest
     inner = np.abs(D) / np.where(largest > 0, largest, 1.0)[..., None]
@@ -37,7 +38,8 @@ def length(D: Array, norm: float) -> Array:
 def steepest(G: Array, norm: float) -> Array:
     """The unit vector of ``norm`` along which <g, d> is largest."""
     if norm == math.inf:
-        return np.sign(G)
+        corner: Array = np.sign(G)
+        return corner
     if norm == 2:
         size = length(G, 2)
         unit: Array = G / np.where(size > 0, size, 1.0)[..., None]
@@ -67,12 +69,9 @@ class Search:
     def along(self, D: Array, ts: Array) -> Array:
         """The deciding value at x + t d: D (n, dim), ts (n, k); (n, k)."""
         duels, z = self.duels, self.duels.place(self.x)
-        change = D / duels.divisor
+        change = duels.turn(D)
         T = (duels.U @ z + duels.offset) + ts[..., None] * (change @ duels.U.T)[:, None]
-        if duels.normalised:
-            logs = duels.log_length(z + ts[..., None] * change[:, None])
-        else:
-            logs = np.zeros(ts.shape)
+        logs = duels.log_length(z + ts[..., None] * change[:, None]) if duels.normalised else np.zeros(ts.shape)
         return duels.worst(duels.each(T, logs))
 
     def first(self, D: Array, ts: Array, halvings: int = 40) -> Array:
@@ -94,10 +93,11 @@ class Search:
 
     def directions(self) -> Array:
         """Directions to try, of l2 length 1."""
-        dim, rng, U = len(self.x), self.rng, self.duels.U
+        dim, rng, duels = len(self.x), self.rng, self.duels
+        U = (duels.U if duels.matrix is None else duels.U @ duels.matrix) / duels.divisor
         eye = np.eye(dim)
-        own = [eye, U, *(U[rng.permutation(len(U))] * s + U for s in (1, -1)), self.duels.place(self.x)[None]]
-        own += [np.sign(U), rng.choice([-1.0, 1.0], (16, dim)), self.duels.slopes(self.x[None])[1]]
+        own = [eye, U, *(U[rng.permutation(len(U))] * s + U for s in (1, -1)), (self.x - duels.centre)[None]]
+        own += [np.sign(U), rng.choice([-1.0, 1.0], (16, dim)), duels.slopes(self.x[None])[1]]
         if dim == 2:
             angle = np.arange(ANGLES) * (2 * math.pi / ANGLES) + rng.uniform(0, 0.01)
             grid = np.stack([np.cos(angle), np.sin(angle)], axis=1)
@@ -112,14 +112,13 @@ class Search:
         rest = np.concatenate(own)[:600]
         D = np.concatenate([grid, rest, -rest])
         size = length(D, 2)
-        D = D[size > 0] / size[size > 0, None]
-        return D
+        units: Array = D[size > 0] / size[size > 0, None]
+        return units
 
     def scales(self) -> Array:
         """Lengths that matter: |x - c|, and where a neuron weighs as much as a bias or its offset."""
         duels = self.duels
-        z, found = duels.place(self.x), []
-        found += [float(length(z * duels.divisor, 2))]
+        found = [float(length(self.x - duels.centre, 2))]
         with np.errstate(invalid="ignore", over="ignore", under="ignore"):
             top = duels.log.max(axis=1)
             even = np.exp(np.clip((duels.log_beta - top) / (1 if duels.normalised else duels.p), -690, 690))
@@ -128,7 +127,8 @@ class Search:
             found += [float(np.abs(duels.offset).max() * np.abs(duels.divisor).max())]
         scales = np.array(sorted(scale for scale in found if scale > 0) or [1.0])
         apart = np.concatenate([[True], np.diff(np.log(scales)) > 1])
-        return scales[apart][-3:]
+        kept: Array = scales[apart][-3:]
+        return kept
 
     def run(self, proven: dict[float, list[float]]) -> dict[float, tuple[float, Array]]:
         """For every norm the shortest break found, as (length, perturbation); inf where none was.

@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from polyrelu.nets import ReadOut
-from tools.campaign.families import (
+from tools.campaign.families.draw import (
     Drawn,
     Random,
-    _unseen,
     build,
     drawn,
     family,
@@ -19,6 +18,7 @@ from tools.campaign.families import (
     sizes,
     spread,
     unit,
+    unseen,
 )
 from tools.campaign.scores import Scores
 
@@ -128,10 +128,10 @@ def _(rng: Random) -> Drawn:
     net = spread(rng, float(rng.uniform(5, 290)), S=int(rng.integers(2, 4)))
     with_common = net.output.detach().numpy()
     with_common += rng.standard_normal(with_common.shape[1]) * (rng.random(with_common.shape[1]) < 0.5)
-    return drawn(rng, net, _unseen(rng, net))
+    return drawn(rng, net, unseen(rng, net))
 
 
 @family("read-out, decades")
 def _(rng: Random) -> Drawn:
     net = spread(rng, float(rng.choice([30, 100, 280, 600])), S=4)
-    return drawn(rng, ReadOut(net, [0, 1, 0, int(rng.integers(1, 3))]), _unseen(rng, net))
+    return drawn(rng, ReadOut(net, [0, 1, 0, int(rng.integers(1, 3))]), unseen(rng, net))
