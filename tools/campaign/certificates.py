@@ -65,9 +65,13 @@ class Certificate:
         """What tables call it."""
         return self.name + (f" ({self.variant})" if self.variant else "")
 
+    def function(self) -> Callable[..., Any]:
+        """The certificate itself, as the package has it now."""
+        return located(self.name, *self.parameters)
+
     def __call__(self, job: Job) -> tuple[Array, Array | None] | None:
         """Proven radii and, of a bracket, found ones; None where nothing is claimed."""
-        answer = self.prove(located(self.name, *self.parameters), job)
+        answer = self.prove(self.function(), job)
         if answer is None:
             return None
         lower, upper = answer

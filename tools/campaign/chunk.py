@@ -116,11 +116,12 @@ def compare(
             _judge(record, drawn, float(labels[i]), X[i], float(lower[i]), best, step, certificate.slack, where)
             if upper is not None and best > 0:
                 record.uppers += 1
-                record.beaten += best * BEATEN < upper[i] < math.inf
+                record.beaten += bool(best * BEATEN < upper[i] < math.inf)
                 record.unbroken += bool(best < math.inf and upper[i] == math.inf)
 
 
 def _ask(record: Record, certificate: Certificate, job: Job, number: int) -> tuple[Array, Array | None] | None:
+    certificate.function()  # one that vanished ends the campaign
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")

@@ -25,6 +25,10 @@ def _begin() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent
 
 
+def _interrupt(number: int, frame: object) -> None:
+    raise KeyboardInterrupt
+
+
 class Plan:
     """Which chunk comes next: of the family that has the smallest part of its comparisons."""
 
@@ -101,6 +105,7 @@ def run(store: Store, families: list[str], target: int, seed: int, workers: int)
     progress = Progress(plan)
     pool = ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn"), initializer=_begin)
     running: dict[Future[Record], str] = {}
+    before = signal.signal(signal.SIGTERM, _interrupt)
     try:
         while True:
             while len(running) < 2 * workers:
@@ -122,6 +127,7 @@ def run(store: Store, families: list[str], target: int, seed: int, workers: int)
     finally:
         if sys.stderr.isatty():
             sys.stderr.write("\n")
+        signal.signal(signal.SIGTERM, before)
         processes = list(getattr(pool, "_processes", {}).values())
         pool.shutdown(wait=False, cancel_futures=True)
         for process in processes:  # what is under way is dropped; it is drawn again from its seed
