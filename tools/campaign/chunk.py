@@ -39,6 +39,7 @@ class Record:
     uppers: int = 0
     beaten: int = 0
     unbroken: int = 0
+    missed: int = 0
     ratio: float = 0.0
     seconds: float = 0.0
     violations: list[dict[str, Any]] = field(default_factory=list)
@@ -118,6 +119,9 @@ def compare(
                 record.uppers += 1
                 record.beaten += bool(best * BEATEN < upper[i] < math.inf)
                 record.unbroken += bool(best < math.inf and upper[i] == math.inf)
+                record.missed += bool(best > BEATEN * upper[i])
+            if upper is not None and lower[i] > upper[i]:
+                record.errors.append({**where, "error": f"lower {lower[i]!r} above upper {upper[i]!r}"})
 
 
 def _ask(record: Record, certificate: Certificate, job: Job, number: int) -> tuple[Array, Array | None] | None:
@@ -169,7 +173,7 @@ def _judge(
             )
         else:
             ratio = min(ratio, 1.0)
-    if math.isfinite(ratio):
-        record.ratio = max(record.ratio, ratio)
-        worst = record.by_certificate.setdefault(title, [0, 0.0])
-        record.by_certificate[title] = [worst[0] + 1, max(worst[1], ratio)]
+    ratio = ratio if math.isfinite(ratio) else 0.0  # an infinite one is in the list of violations
+    record.ratio = max(record.ratio, ratio)
+    count, worst = record.by_certificate.get(title, [0, 0.0])
+    record.by_certificate[title] = [count + 1, max(worst, ratio)]

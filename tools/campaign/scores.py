@@ -212,9 +212,9 @@ class Duels:
         slope = rate @ self.U
         if self.normalised:
             beta = self.sign_beta[row] * (self.p - 1)
-            more = np.exp(np.clip(self.log_beta[row] + (self.p - 2) * lengths - top, -700, 700)) * (beta != 0)
-            size = np.exp(lengths)
-            slope = slope + (beta * more)[:, None] * Z / np.where(size > 0, size, 1.0)[:, None]
+            lengths = np.maximum(lengths, -700.0)
+            more = np.exp(np.clip(self.log_beta[row] + (self.p - 2) * lengths - top, -700, 700))
+            slope = slope + (np.where(beta != 0, more, 0.0) * beta)[:, None] * Z / np.exp(lengths)[:, None]
         return value, (slope if self.matrix is None else slope @ self.matrix) / self.divisor
 
 

@@ -22,6 +22,7 @@ KEPT, VARIED = 6, 24  # directions kept for each norm, and variations of each
 SPREADS = (0.3, 0.1, 0.03, 0.01, 3e-3, 1e-3, 1e-4, 1e-5)
 LENGTHS = np.concatenate([np.logspace(-8, -1.6, 12), np.linspace(0.04, 1.6, 36), np.logspace(0.25, 3, 8)])
 INSIDE = (0.1, 0.25, 0.5, 0.7, 0.85, 0.95, 0.99, 0.9999)  # of a proven radius
+DOUBT = 1e-9  # a value this small may have the wrong sign
 WALKS, DESCENTS, STEPS = 12, 24, 30
 
 
@@ -135,7 +136,8 @@ class Search:
 
         ``proven``: radii claimed for each norm, looked at closely.
         """
-        if self.duels.values(self.x[None])[0] <= 0:
+        at = self.duels.values(self.x[None])[0]
+        if at < DOUBT and broken(self.scores, self.label, self.x, np.zeros_like(self.x)):
             return {norm: (0.0, np.zeros_like(self.x)) for norm in proven}
         D = self.directions()
         shared = np.sort(np.concatenate([scale * LENGTHS for scale in self.scales()]))

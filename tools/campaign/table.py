@@ -10,7 +10,18 @@ from pathlib import Path
 from tools.campaign.chunk import Record
 from tools.campaign.families import FAMILIES
 
-BY_FAMILY = ("family", "pairs", "comparisons", "violations", "errors", "refused", "proven/found", "upper", "no break")
+BY_FAMILY = (
+    "family",
+    "pairs",
+    "comparisons",
+    "violations",
+    "errors",
+    "refused",
+    "proven/found",
+    "upper",
+    "no break",
+    "longer",
+)
 
 
 def by_family(records: Iterable[Record]) -> list[list[str]]:
@@ -33,7 +44,14 @@ def _row(name: str, records: list[Record]) -> list[str]:
     errors = sum(len(record.errors) for record in records)
     ratio = max((record.ratio for record in records), default=0.0)
     counts = [str(number) for number in (total("pairs"), total("comparisons"), broken, errors, total("refused"))]
-    return [name, *counts, f"{ratio:.6f}" if ratio < 10 else f"{ratio:.3g}", share("beaten"), share("unbroken")]
+    return [
+        name,
+        *counts,
+        f"{ratio:.6f}" if ratio < 10 else f"{ratio:.3g}",
+        share("beaten"),
+        share("unbroken"),
+        share("missed"),
+    ]
 
 
 def by_certificate(records: Iterable[Record]) -> list[list[str]]:
@@ -94,7 +112,8 @@ three dimensions, many starts, line searches, descents) looks for a shorter pert
 *pairs*: net and point; *comparisons*: a proven radius against the shortest break found; *errors*: exceptions other than
 `InputError`, and radii that are no numbers; *refused*: points for which a certificate raised `InputError` (margins that
 overflow); *proven/found*: the largest ratio, 1 where a proof is exact; *upper*: brackets whose upper bound the search
-beat by more than .5 %; *no break*: brackets with an infinite upper bound where the search broke the point.
+beat by more than .5 %; *no break*: brackets with an infinite upper bound where the search broke the point; *longer*:
+brackets whose upper bound is more than .5 % below what the search found, which is how often the search was not exact.
 
 {_markdown(("certificate", "comparisons", "violations", "proven/found"), by_certificate(records))}
 """
