@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from polyrelu.errors import InputError, require
-from polyrelu.nets import Net
 from polyrelu.report.diagnosis_words import EXACT, NONE, PROVEN
-from polyrelu.robust._foreign_layers import Flat
+from polyrelu.robust._foreign_layers import Flat, Opaque
+from polyrelu.robust._foreign_readers import Uncopied
 from polyrelu.robust.attacks.decision import Decided, decision_attack
 from polyrelu.robust.attacks.pool import Own
 from polyrelu.robust.attacks.strongest import strongest
@@ -29,7 +29,8 @@ from polyrelu.robust.bounds import FEW
 from polyrelu.robust.bracket import Bracket, BracketStatus, bracket, check_sandwich
 from polyrelu.robust.certify.branch import Budget
 from polyrelu.robust.curve import RobustCurve, curve
-from polyrelu.robust.foreign import as_module, certified, codes, decisions, provable
+from polyrelu.robust.foreign import as_module, certified, codes, decisions, is_linear, provable
+from polyrelu.robust.genuine import altered
 from polyrelu.robust.margin import Score
 from polyrelu.robust.result import settled
 
@@ -43,18 +44,22 @@ Array = NDArray[Any]
 class Subject:
     """A fitted classifier as attacks see it.
 
+    model : what was given, which proofs are about
     score : its logits, differentiable; or its bare decisions, where ``module`` is None and ``why`` says why
     logits : 1, or one for each class
     predict : its own decisions, rows as numpy -> labels; None for a torch module, which is its own judge
+    altered : why nothing is proven of it, where its class is not a known one unchanged; else ""
     """
 
     name: str
+    model: Any
     score: Score
     module: nn.Module | None
     classes: Array
     logits: int
     predict: Callable[[Any], Any] | None
     why: str = ""
+    altered: str = ""
 
     def labels(self, y: Any) -> Tensor:
         """Labels as the logits count them."""
@@ -66,8 +71,7 @@ class Subject:
             return np.asarray(self.predict(X.numpy()))
         with torch.no_grad():
             scores = torch.cat([self.score(rows) for rows in torch.split(X, 4096)])
-        found: Array = self.classes[((scores > 0).long() if scores.ndim == 1 else scores.argmax(dim=1)).numpy()]
-        return found
+        return _named(scores, self.classes)
 
 
 @final
@@ -112,20 +116,64 @@ def subject_of(model: Any, X: Tensor, y: Any, name: str | None = None) -> Subjec
     name = str(getattr(model, "__name__", type(model).__name__)) if name is None else name
     predict = getattr(model, "predict", model)
     if isinstance(model, nn.Module):
-        module = as_module(model)
-        return Subject(name, module, module, _classes(_logits(module, X), np.unique(y)), _logits(module, X), None)
+        return _of_module(model, X, np.unique(y), name)
     require(callable(predict), "model", name, "a fitted classifier, a torch module or a predict function")
     if predict is model:
         classes = np.unique(np.concatenate([np.asarray(y), np.asarray(predict(X.numpy()))]))
-        return Subject(name, Decided(predict, classes), None, classes, len(classes), predict, "a bare predict function")
+        return _of_decisions(name, model, predict, classes, "a bare predict function")
     require(hasattr(model, "classes_"), "model", name, "a fitted classifier: this one has no classes_ yet")
     predict = partial(decisions, model)
     classes = np.asarray(model.classes_)
     try:
         module = as_module(model, X[:500].numpy())
     except InputError as error:
-        return Subject(name, Decided(predict, classes), None, classes, len(classes), predict, str(error))
-    return Subject(name, module, module, classes, _logits(module, X), predict)
+        return _of_decisions(name, model, predict, classes, str(error))
+    said = altered(model)
+    module = Opaque(module) if said else module
+    return Subject(name, model, module, module, classes, _logits(module, X), predict, altered=said)
+
+
+def _of_decisions(name: str, model: Any, predict: Callable[[Any], Any], classes: Array, why: str) -> Subject:
+    """Attacked by queries alone."""
+    return Subject(name, model, Decided(predict, classes), None, classes, len(classes), predict, why)
+
+
+def _of_module(model: nn.Module, X: Tensor, present: Array, name: str) -> Subject:
+    """A torch module, by a copy of it in float64 and eval mode; by its decisions where it cannot be copied."""
+    try:
+        module = as_module(model)
+    except Uncopied as error:
+        first = _eval_logits(model, X[:1])
+        classes = _classes(1 if first.ndim == 1 else first.shape[1], present)
+
+        def decided(rows: Any) -> Array:
+            scores = torch.cat([_eval_logits(model, part) for part in torch.split(torch.as_tensor(rows), 4096)])
+            return _named(scores, classes)
+
+        return _of_decisions(name, model, decided, classes, str(error))
+    logits, said = _logits(module, X), altered(model)
+    module = Opaque(module) if said else module
+    return Subject(name, model, module, module, _classes(logits, present), logits, None, altered=said)
+
+
+def _eval_logits(model: nn.Module, X: Tensor) -> Tensor:
+    """Logits of the module itself, in its dtype and on its device; it is in eval mode meanwhile, and not after."""
+    like = next((one for one in model.parameters() if one.is_floating_point()), X)
+    before = {layer: layer.training for layer in model.modules()}
+    model.eval()
+    try:
+        with torch.no_grad():
+            logits: Tensor = Flat()(model(X.to(like)).cpu().double())
+            return logits
+    finally:
+        for layer, training in before.items():
+            layer.training = training
+
+
+def _named(scores: Tensor, classes: Array) -> Array:
+    """The class with the largest logit, or of two by the sign of one."""
+    found: Array = classes[((scores > 0).long() if scores.ndim == 1 else scores.argmax(dim=1)).numpy()]
+    return found
 
 
 def _logits(module: nn.Module, X: Tensor) -> int:
@@ -168,9 +216,9 @@ def measure(
         both = bracket(subject.module, rows, labels, budget=EFFORT, widest=FEW, pool=own, seed=seed)
         lower, upper, step = both.lower, both.upper, both.perturbation
         proof, how = PROVEN, "its gradients"
-        if not (isinstance(subject.module, Net) and provable(subject.module)):
-            more = certified(subject.module, rows, labels, budget=EFFORT)
-            proof = NONE if more is None else EXACT if _is_linear(subject.module) else PROVEN
+        if not provable(subject.module):
+            more = certified(subject.model, rows, labels, budget=EFFORT)
+            proof = NONE if more is None else EXACT if is_linear(subject.module) else PROVEN
             lower = lower if more is None else torch.maximum(lower, more)
             if proof != EXACT:
                 upper, step = _harder(subject.module, rows, labels, upper, step, own, radii, seed)
@@ -180,12 +228,6 @@ def measure(
     status = tuple(_status(low, high) for low, high in zip(lower.tolist(), upper.tolist(), strict=True))
     nodes = torch.zeros(len(rows), dtype=torch.long)
     return Measured(subject.name, clean, Bracket(lower, upper, step, status, 2.0, nodes), proof, how)
-
-
-def _is_linear(module: nn.Module) -> bool:
-    """Affine maps alone, of which closed forms are exact; duels of three classes and more are proven, not exact."""
-    kinds = (nn.Linear, nn.Identity, nn.Dropout, nn.Sequential, Flat)
-    return all(type(layer) in kinds for layer in module.modules())
 
 
 def _harder(
