@@ -20,10 +20,6 @@ from polyrelu.robust._foreign_numbers import QUERY, affine, numbers
 TINY = 1e-280  # scales below it have no inverse with full precision
 
 
-class Uncopied(InputError):  # noqa: N818 - it says what happened
-    """A torch module that cannot be copied: it may be asked, and that is all."""
-
-
 def layers_of(model: Any) -> Iterator[nn.Module]:
     """The layers of a fitted model, first to last."""
     if isinstance(model, nn.Module):
@@ -47,18 +43,24 @@ def layers_of(model: Any) -> Iterator[nn.Module]:
         require(False, "model", type(model).__name__, f"{fitted}; of another kind, {QUERY}")
 
 
-def _copied(module: nn.Module) -> nn.Module:
-    """A deep copy; weights that another one is computed from (old weight_norm) are copied by value."""
+def check_initialised(module: nn.Module) -> None:
+    """A lazy layer has no weights before its first rows; running a copy of it would draw others than its own."""
     for name, tensor in [*module.named_parameters(), *module.named_buffers()]:
         lazy = isinstance(tensor, nn.UninitializedParameter | nn.UninitializedBuffer)
         require(not lazy, name, "a lazy parameter without a value", "a module that has seen its first rows")
+
+
+def _copied(module: nn.Module) -> nn.Module:
+    """A deep copy; weights that are computed from others (old weight_norm) are copied by value."""
+    check_initialised(module)
     tensors = (value for layer in module.modules() for value in vars(layer).values() if isinstance(value, Tensor))
     memo: dict[int, Any] = {id(value): value.detach().clone() for value in tensors if not value.is_leaf}
     try:
-        return copy.deepcopy(module, memo)
+        with torch.no_grad():  # or the copies of traced weights would be computed from them
+            return copy.deepcopy(module, memo)
     except Exception as error:  # whatever its author's __deepcopy__ or a lock inside says
         why = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise Uncopied(f"model={type(module).__name__}: cannot be copied ({why}); {QUERY}.") from error
+        raise InputError(f"model={type(module).__name__}: cannot be copied ({why}); {QUERY}.") from error
 
 
 def _logits(model: Any) -> int:

@@ -70,11 +70,10 @@ def certified(
     weights. ``y``: +1/-1 for one logit, 0..C-1 for C (see `as_module`); ``budget`` as in `polyrelu.bracket`.
     """
     norm = check_norm(norm)
-    layers = _layers(model)
-    module = _checked(model, layers, None)
-    X, y = check_points(module, torch.as_tensor(X).double(), y)
     if altered(model):
         return None
+    module = _checked(model, _layers(model), None)
+    X, y = check_points(module, torch.as_tensor(X).double(), y)
     try:
         right = _right(model, module, X, y)
     except InputError:
@@ -115,13 +114,20 @@ def _layers(model: Any) -> list[nn.Module]:
     except InputError:
         raise
     except Exception as error:
-        why = f"{type(error).__name__}: {error}".splitlines()[0]
-        raise InputError(f"model={type(model).__name__}: cannot be read ({why}); {QUERY}.") from error
+        raise InputError(f"model={type(model).__name__}: cannot be read ({_first_line(error)}); {QUERY}.") from error
+
+
+def _first_line(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}".splitlines()[0]
 
 
 def _checked(model: Any, layers: list[nn.Module], X_like: Any) -> nn.Module:
     alone = len(layers) == 1 and isinstance(layers[0], Net)
-    module = (layers[0] if alone else nn.Sequential(*layers, Flat())).double().cpu().eval()
+    module = layers[0] if alone else nn.Sequential(*layers, Flat())
+    try:
+        module = module.double().cpu().eval()
+    except Exception as error:
+        raise InputError(f"model={type(model).__name__}: not in float64 ({_first_line(error)}); {QUERY}.") from error
     if X_like is not None and not isinstance(model, nn.Module):
         _compare(model, module, torch.as_tensor(np.asarray(X_like, dtype=np.float64)))
     return module

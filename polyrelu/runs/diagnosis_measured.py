@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from polyrelu.errors import InputError, require
 from polyrelu.report.diagnosis_words import EXACT, NONE, PROVEN
 from polyrelu.robust._foreign_layers import Flat, Opaque
-from polyrelu.robust._foreign_readers import Uncopied
+from polyrelu.robust._foreign_readers import check_initialised
 from polyrelu.robust.attacks.decision import Decided, decision_attack
 from polyrelu.robust.attacks.pool import Own
 from polyrelu.robust.attacks.strongest import strongest
@@ -35,7 +35,11 @@ from polyrelu.robust.margin import Score
 from polyrelu.robust.result import settled
 
 EFFORT = Budget(nodes=0)  # the root of branch and bound proves nearly all there is, in a tenth of the time
+ALIKE = (
+    0.99  # of some rows: a copy that decides like its original is attacked in its place; what breaks is asked of both
+)
 QUERIES = 1000  # decisions a point where there is no gradient
+BARE = "a bare predict function"
 Array = NDArray[Any]
 
 
@@ -120,40 +124,51 @@ def subject_of(model: Any, X: Tensor, y: Any, name: str | None = None) -> Subjec
     require(callable(predict), "model", name, "a fitted classifier, a torch module or a predict function")
     if predict is model:
         classes = np.unique(np.concatenate([np.asarray(y), np.asarray(predict(X.numpy()))]))
-        return _of_decisions(name, model, predict, classes, "a bare predict function")
+        return Subject(name, model, Decided(predict, classes), None, classes, len(classes), predict, BARE)
     require(hasattr(model, "classes_"), "model", name, "a fitted classifier: this one has no classes_ yet")
     predict = partial(decisions, model)
     classes = np.asarray(model.classes_)
     try:
         module = as_module(model, X[:500].numpy())
     except InputError as error:
-        return _of_decisions(name, model, predict, classes, str(error))
+        return Subject(name, model, Decided(predict, classes), None, classes, len(classes), predict, str(error))
     said = altered(model)
     module = Opaque(module) if said else module
     return Subject(name, model, module, module, classes, _logits(module, X), predict, altered=said)
 
 
-def _of_decisions(name: str, model: Any, predict: Callable[[Any], Any], classes: Array, why: str) -> Subject:
-    """Attacked by queries alone."""
-    return Subject(name, model, Decided(predict, classes), None, classes, len(classes), predict, why)
-
-
 def _of_module(model: nn.Module, X: Tensor, present: Array, name: str) -> Subject:
-    """A torch module, by a copy of it in float64 and eval mode; by its decisions where it cannot be copied."""
+    """A torch module, by a copy of it in float64 and eval mode; if altered, only where the copy decides like it."""
+    check_initialised(model)
+    said, copied, why = altered(model), None, ""
     try:
-        module = as_module(model)
-    except Uncopied as error:
-        first = _eval_logits(model, X[:1])
-        classes = _classes(1 if first.ndim == 1 else first.shape[1], present)
+        copied = as_module(model)
+    except InputError as error:
+        why = str(error)
+    if copied is not None and not said:
+        logits = _logits(copied, X)
+        return Subject(name, model, copied, copied, _classes(logits, present), logits, None)
+    logits = _logits(partial(_eval_logits, model), X)
+    classes = _classes(logits, present)
 
-        def decided(rows: Any) -> Array:
-            scores = torch.cat([_eval_logits(model, part) for part in torch.split(torch.as_tensor(rows), 4096)])
-            return _named(scores, classes)
+    def decided(rows: Any) -> Array:
+        parts = torch.split(torch.as_tensor(rows), 4096)
+        return _named(torch.cat([_eval_logits(model, part) for part in parts]), classes)
 
-        return _of_decisions(name, model, decided, classes, str(error))
-    logits, said = _logits(module, X), altered(model)
-    module = Opaque(module) if said else module
-    return Subject(name, model, module, module, _classes(logits, present), logits, None, altered=said)
+    if copied is not None and _alike(copied, decided, X[:500], classes):
+        module = Opaque(copied)
+        return Subject(name, model, module, module, classes, logits, decided, altered=said)
+    why = why or "a copy of it in float64 does not decide like it"
+    return Subject(name, model, Decided(decided, classes), None, classes, len(classes), decided, why, said)
+
+
+def _alike(module: nn.Module, decided: Callable[[Any], Array], X: Tensor, classes: Array) -> bool:
+    """Does a copy decide like its original, about nearly all rows? What breaks is asked of the original besides."""
+    try:
+        with torch.no_grad():
+            return float((_named(module(X), classes) == decided(X)).mean()) >= ALIKE
+    except Exception:  # a module of someone else's may do anything in float64
+        return False
 
 
 def _eval_logits(model: nn.Module, X: Tensor) -> Tensor:
@@ -176,9 +191,17 @@ def _named(scores: Tensor, classes: Array) -> Array:
     return found
 
 
-def _logits(module: nn.Module, X: Tensor) -> int:
-    with torch.no_grad():
-        shape = module(X[:1]).shape
+def _logits(score: Score, X: Tensor) -> int:
+    """How many logits it gives the first row; an InputError if it does not take it."""
+    try:
+        with torch.no_grad():
+            shape = tuple(score(X[:1]).shape)
+    except RuntimeError as error:
+        why = str(error).splitlines()[0]
+        raise InputError(
+            f"X.shape={tuple(X.shape)}: expected rows that the model takes, but it says: {why}."
+        ) from error
+    require(shape in ((1,), (1, shape[-1])), "model(X).shape", shape, "(n,) or (n, C) for n rows")
     return 1 if len(shape) == 1 else int(shape[1])
 
 
