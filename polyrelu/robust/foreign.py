@@ -38,7 +38,11 @@ from polyrelu.robust.norms import check_norm, dual
 Prove = partial[Bracket]
 
 CONSTANT = 100.0  # the input s that carries biases, at least, in units of the longest row; the larger, the less is lost
-REACH = 1000.0  # hidden layers after a map are proven to this many times the size of the rows and the neurons' offsets
+REACHES = (
+    10.0,
+    1e4,
+    1e8,
+)  # how far hidden layers after a map are proven, in units of the longest row, one after another
 
 
 def as_module(model: Any, X_like: Any = None) -> nn.Module:
@@ -214,20 +218,28 @@ def _hidden(affine: Affine, last: nn.Linear, X: Tensor, y: Tensor, norm: float, 
     W = torch.cat([affine.A, a[:, None] / s], dim=1)
     if not affine.rounding and bool((W[:, -1] * s == a).all()):  # s is a power of two: the same function exactly
         return prove(_shallow(W, V, c), lifted, y).lower
-    sizes = affine.slopes(affine.A, affine.B, dual(norm))
-    offsets = torch.where(sizes > 0, a.abs() / sizes, 0.0)
-    reach = REACH * (float(size_above(X, norm).amax()) + float(offsets[offsets.isfinite()].amax()))
-    wrong = wrong + (W[:, -1] * s - a).abs() + affine.rounding * size_above(affine.B, dual(norm)) * reach
+    wrong = wrong + (W[:, -1] * s - a).abs() + TINY
     spread = V.abs()[0] if len(V) == 1 else 2 * V.abs().amax(dim=0)
-    spare = (affine.rounding * X.abs() @ affine.B.T + wrong + TINY) @ spread * (1 + growth(sum(W.shape)))
-    radius = torch.zeros(len(X), dtype=torch.float64)
-    for label in torch.unique(y).tolist():
-        here, bias = y == label, c.clone()
-        place, sign = (0, label) if len(V) == 1 else (int(label), 1.0)
-        less = bias[place] * sign - spare[here].amax()
-        bias[place] = sign * torch.nextafter(less, less.new_tensor(-torch.inf))
-        radius[here] = prove(_shallow(W, V, bias), lifted[here], y[here]).lower
-    return radius.clamp(max=reach)
+    radius, left = torch.zeros(len(X), dtype=torch.float64), torch.arange(len(X))
+    for reach in (times * (float(size_above(X, norm).amax()) or 1.0) for times in REACHES):
+        off = affine.rounding * (X[left].abs() @ affine.B.T + size_above(affine.B, dual(norm)) * reach) + wrong
+        spare = off @ spread * (1 + growth(sum(W.shape)))
+        for label in torch.unique(y[left]).tolist():
+            here = left[y[left] == label]
+            net = _shallow(W, V, _less(c, label, float(spare[y[left] == label].amax())))
+            radius[here] = torch.maximum(radius[here], prove(net, lifted[here], y[here]).lower.clamp(max=reach))
+        left = left[radius[left] >= reach]
+        if not len(left):
+            break
+    return radius
+
+
+def _less(c: Tensor, label: float, spare: float) -> Tensor:
+    """The biases c with the margin of this label smaller by at least ``spare``."""
+    place, sign = (0, label) if len(c) == 1 else (int(label), 1.0)
+    bias, lower = c.clone(), sign * c[place] - spare
+    bias[place] = sign * torch.nextafter(lower, lower.new_tensor(-torch.inf))
+    return bias
 
 
 def _shallow(W: Tensor, V: Tensor, c: Tensor) -> PolyReLUNet:

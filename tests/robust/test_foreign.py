@@ -6,7 +6,6 @@ import math
 import subprocess
 import sys
 import warnings
-from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -291,79 +290,6 @@ def test_labels_outside_the_classes_are_named():
         codes(["ash", "oak"], NAMES[:2], 1)
     assert codes(["birch", "ash"], NAMES[:2], 1).tolist() == [1, -1]
     assert codes(["birch", "ash"], NAMES[:2], 2).tolist() == [1, 0]
-
-
-def radius_is_at_most(radius, margin, slope_squared):
-    """radius <= margin/sqrt(slope_squared), decided in rational numbers."""
-    return radius == 0 or (margin > 0 and Fraction(radius) ** 2 * slope_squared <= margin**2)
-
-
-@pytest.mark.parametrize("middle", [0.0, 1e6, 1e12, 1e15])
-def test_rounding_of_a_scaled_linear_model_is_taken_off_its_radius(middle):
-    # Exact: f(x) = sum_j w_j (x_j - m_j)/s_j + b in rational numbers. Far from 0 the products cancel.
-    X, y = blobs(2, n=40)
-    X = X + middle
-    model = fitted(make_pipeline(StandardScaler(), LogisticRegression()), X, y)
-    model[1].coef_ = RANDOM.standard_normal((1, 5)) * np.geomspace(1e-8, 1e8, 5)
-    X = X + 1e-14 * RANDOM.standard_normal(X.shape)  # rows between two numbers as well
-    labels = codes(model.predict(X), model.classes_, 1)
-    radius = certified(model, torch.from_numpy(X), labels)
-    w, m, s = ([Fraction(number) for number in row] for row in (model[1].coef_[0], model[0].mean_, model[0].scale_))
-    b = Fraction(float(model[1].intercept_[0]))
-    slope = sum((wj / sj) ** 2 for wj, sj in zip(w, s, strict=True))
-    ratios = []
-    for x, label, r in zip(X.tolist(), labels.tolist(), radius.tolist(), strict=True):
-        terms = [wj * (Fraction(xj) - mj) / sj for wj, xj, mj, sj in zip(w, x, m, s, strict=True)]
-        margin = int(label) * (sum(terms) + b)
-        assert radius_is_at_most(r, margin, slope)
-        ratios.append(r / (float(margin) / math.sqrt(slope)) if margin > 0 else 0)
-    assert np.median(ratios) > 1 - 1e-9  # and hardly anything is lost
-
-
-def test_rounding_of_a_linear_machine_is_taken_off_its_radius():
-    # Exact: f(x) = sum_i a_i <s_i, x> + b. With large C and near duplicates the products with s_i cancel.
-    X, y = blobs(2, n=60)
-    X = np.concatenate([X, X + 1e-9])
-    model = fitted(SVC(kernel="linear", C=1e4), X, np.concatenate([y, y]))
-    rows = torch.from_numpy(X[:20])
-    labels = codes(model.predict(X[:20]), model.classes_, 1)
-    radius = certified(model, rows, labels)
-    a = [Fraction(number) for number in model.dual_coef_[0]]
-    vectors = [[Fraction(number) for number in row] for row in model.support_vectors_]
-    w = [sum(ai * row[j] for ai, row in zip(a, vectors, strict=True)) for j in range(5)]
-    for x, label, r in zip(X[:20].tolist(), labels.tolist(), radius.tolist(), strict=True):
-        value = sum(wj * Fraction(xj) for wj, xj in zip(w, x, strict=True)) + Fraction(float(model.intercept_[0]))
-        assert r > 0 and radius_is_at_most(r, int(label) * value, sum(wj**2 for wj in w))
-
-
-@pytest.mark.parametrize("norm", NORMS)
-@pytest.mark.parametrize("size", [1e-290, 1e-200, 1e-160, 1.0, 1e150])
-def test_weights_of_every_size_have_the_same_radius(norm, size):
-    # f = size (3 x_1 + 4 x_2) at (1, 1): 7 over the dual norm of (3, 4).
-    model = fitted(LogisticRegression(), *blobs(2, dim=2))
-    model.coef_, model.intercept_ = size * np.array([[3.0, 4.0]]), np.zeros(1)
-    exact = 7 / {1.0: 4, 2.0: 5, math.inf: 7}[norm]
-    found = certified(model, torch.ones(1, 2).double(), torch.ones(1), norm).item()
-    assert found <= exact and found == pytest.approx(exact, rel=1e-9)
-
-
-@pytest.mark.parametrize("middle", [0.0, 1e3, 1e12])
-def test_rounding_of_a_scaled_hidden_layer_is_taken_off_its_radius(middle):
-    # One neuron, f(x) = v relu(w (x - m)/s + b) + c > 0 exactly for x > x_0 = m + s ((-c/v - b)/w).
-    X, y = (RANDOM.standard_normal((60, 1)) + middle) * 0.7, NAMES[np.arange(60) % 2]
-    model = fitted(make_pipeline(StandardScaler(), MLPClassifier((1,), max_iter=5, random_state=0)), X, y)
-    w, b, v, c = 1.7, 0.3, 2.1, -1.3
-    net = model[1]
-    net.coefs_, net.intercepts_ = [np.array([[w]]), np.array([[v]])], [np.array([b]), np.array([c])]
-    w, b, v, c, m, s = map(Fraction, (w, b, v, c, float(model[0].mean_[0]), float(model[0].scale_[0])))
-    edge = m + s * ((-c / v - b) / w)
-    Z = float(edge) + 0.5 * np.concatenate([np.linspace(-1, 1, 30), np.geomspace(1e-16, 1e-3, 30)])[:, None]
-    labels = torch.tensor([1.0 if Fraction(z) > edge else -1.0 for z in Z[:, 0].tolist()])
-    radius = certified(model, torch.from_numpy(Z), labels)
-    exact = [abs(Fraction(z) - edge) for z in Z[:, 0].tolist()]
-    assert all(Fraction(r) <= true for r, true in zip(radius.tolist(), exact, strict=True))
-    if middle < 1e6:
-        assert (radius > 0.9 * torch.tensor([float(true) for true in exact])).double().mean() > 0.5
 
 
 def test_a_scaler_of_twenty_thousand_columns_is_no_matrix():
