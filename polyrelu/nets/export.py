@@ -28,8 +28,8 @@ from polyrelu.nets.readout import ReadOut
 OPSET, IR = 17, 8  # understood by every ONNX runtime since 2022
 ROWS = 256  # random rows on which an export is compared with the net
 ARITHMETIC = (
-    "{0}. Radii proven for this net with arithmetic={0!r} (as PolyReLUClassifier.certify gives them) hold for this model "
-    "as executed by ONNX Runtime's CPUExecutionProvider with default options; no other provider is covered."
+    "{0}. Radii proven for this net with arithmetic={0!r} (as PolyReLUClassifier.certify gives them) hold for this "
+    "model as executed by ONNX Runtime's CPUExecutionProvider with default options; no other provider is covered."
 )
 ROUNDING = 64  # rounding errors by which two orders of summation may differ
 
@@ -62,8 +62,8 @@ def to_onnx(net: Net, path: str | Path, *, about: Mapping[str, Any] | None = Non
 
     The model is run by onnxruntime on random rows and must agree up to rounding, |difference| <= 64 eps
     (sum_j |c_j| (z_j^p + p z_j^(p-1) |x|) + |b|), z_j = relu(<x, w_j>/|w_j|), and decide alike wherever the margin is
-    above that. ``about`` (classes, names of the inputs) is kept as the metadata entry "polyrelu"; the entry "arithmetic"
-    says which proven radii hold for the model as executed. Needs ``pip install "polyrelu[export]"``.
+    above that. ``about`` (classes, names of the inputs) is kept as the metadata entry "polyrelu"; the entry
+    "arithmetic" says which proven radii hold for the model as executed. Needs ``pip install "polyrelu[export]"``.
     """
     own = _exportable(net)
     onnx, runtime = _package("onnx"), _package("onnxruntime")
