@@ -74,6 +74,21 @@ def test_one_neuron_in_float64_is_not_rounded_to_float32(tmp_path, p, dim, outpu
     assert (found - wanted).abs().max() <= 1e-14 * wanted.abs().max()
 
 
+@pytest.mark.parametrize("outputs", [1, 3])
+@pytest.mark.parametrize("far", [0, 1e3])
+def test_a_net_that_overflows_on_rows_of_the_comparison_is_exported(tmp_path, outputs, far):
+    # |x|^50 is beyond float32 for many rows; with a centre 1e3 from zero for nearly all
+    pytest.importorskip("onnx")
+    centre = torch.eye(20)[0] * far
+    net = PolyReLUNet(20, 3, 50, outputs, seed=1, centre=centre)
+    assert not net(centre + 30 * net.directions().detach()[:1]).isfinite().all()
+    X = centre + 0.2 * rows(net, 20)
+    found, wanted = run_onnx(to_onnx(net, tmp_path / "net.onnx"), X), net(X).detach()
+    assert wanted.isfinite().all()
+    assert wanted.any()
+    assert (found - wanted).abs().max() <= 1e-4 * wanted.abs().max()
+
+
 def test_the_centre_itself_goes_through_onnx(tmp_path):
     pytest.importorskip("onnx")
     net = net_of(3)

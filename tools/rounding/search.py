@@ -104,6 +104,7 @@ class Search:
             good = new < margin
             steps[good], margin[good], gradient[good] = turned[good], new[good], slopes[good]
         lowest: Array = steps[margin.argmin()]
+        self.near.slope = gradient[margin.argmin()]
         return lowest
 
     def _down(self, gradient: Array) -> Array:
