@@ -58,3 +58,11 @@ def fail(message: str) -> NoReturn:
     """One line on stderr, exit code 2."""
     typer.echo(f"polyrelu: error: {' '.join(message.split())}", err=True)
     raise typer.Exit(2)
+
+
+def check_cluster(engine: str, address: str | None) -> None:
+    """Say within seconds that there is no Ray cluster at an address, before anything else is loaded."""
+    if engine == "ray" and address is not None:
+        from polyrelu.sweep.ray_address import probe_address
+
+        probe_address(address)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from polyrelu.commands._shared import OUTPUT, Quiet, Seed, option, plain_errors
+from polyrelu.commands._shared import OUTPUT, Quiet, Seed, check_cluster, option, plain_errors
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -78,6 +78,7 @@ def run_claims(
 ) -> None:
     """Measure some claims and say which hold; what is in DIR already is not measured again."""
     with plain_errors("use --profile quick", KEPT):
+        check_cluster(engine, address)
         from polyrelu.runs.reproduction import ReproductionSettings
 
         settings = ReproductionSettings(tuple(names), profile, seeds, seed, engine, workers, address, retry_failed)
@@ -91,10 +92,6 @@ def run_claims(
 
 def measured(settings: ReproductionSettings, out: Path, quiet: bool, page: bool) -> Reproduction:
     """Measure with a live table; Ctrl-C says how to go on."""
-    from polyrelu.sweep.ray_address import probe_address
-
-    if settings.address is not None and settings.engine == "ray":
-        probe_address(settings.address)
     from polyrelu.runs.reproduction import measure_claims
     from polyrelu.runs.sweep_live import SweepLive
 

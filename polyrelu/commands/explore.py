@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import socket
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -55,9 +56,15 @@ def explore(
             import webbrowser
 
             webbrowser.open(address)
-        server = uvicorn.Server(uvicorn.Config(app, log_level="warning"))
-        server.capture_signals = contextlib.nullcontext  # Ctrl-C is ours
-        server.run(sockets=[listener])
+
+        class Server(uvicorn.Server):
+            """Leaves Ctrl-C to us."""
+
+            @contextlib.contextmanager
+            def capture_signals(self) -> Iterator[None]:
+                yield
+
+        Server(uvicorn.Config(app, log_level="warning")).run(sockets=[listener])
 
 
 def listen(port: int) -> socket.socket:

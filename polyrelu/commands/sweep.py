@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from polyrelu.commands._shared import OUTPUT, Out, Quiet, option, plain_errors
+from polyrelu.commands._shared import OUTPUT, Out, Quiet, check_cluster, option, plain_errors
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -70,16 +70,14 @@ def run(
     """Call the function for every setting that is not done yet; one file for each result in DIR/results.
 
     The function is one marked with polyrelu.sweep.sweepable, of an installed package or of a module beside FILE. Failed
-    settings are kept with their error in DIR/failures, and not tried again without --retry-failed; one that was ended by
-    a time limit (--time-limit, or time_limit = SECONDS in FILE) is, if it has more time.
+    settings are kept with their error in DIR/failures, and tried again with --retry-failed. One that a time limit has
+    ended (--time-limit, or time_limit = SECONDS in FILE) is tried again when it has more time.
     """
     with plain_errors("lower --workers", KEPT):
+        check_cluster(engine, address)
         from polyrelu.runs.sweep_live import SweepLive
         from polyrelu.sweep import Sweep, run_sweep
-        from polyrelu.sweep.ray_address import probe_address
 
-        if address is not None and engine == "ray":
-            probe_address(address)  # before the function is imported
         sweep = Sweep.read(file, call=True)
         sys.path.append(str(file.resolve().parent))
         again = ["polyrelu", "sweep", str(file), "--engine", engine]

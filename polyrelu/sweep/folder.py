@@ -173,4 +173,5 @@ def _content(path: Path) -> dict[str, Any] | None:
 def _record(content: Mapping[str, Any], name: str) -> Record:
     settings, result, seconds = decode(content["settings"]), decode(content.get("result")), content["seconds"]
     error, details, versions = content.get("error", ""), content.get("details", ""), content.get("versions", {})
-    return Record(content["key"], settings, result, error, name, seconds, details, versions, content.get("time_limit"))
+    limit = content.get("time_limit") if isinstance(content.get("time_limit"), int | float) else None
+    return Record(content["key"], settings, result, error, name, seconds, details, versions, limit)

@@ -84,7 +84,7 @@ class Clock:
                 return self.count
 
         self.ray, self.limit = ray, limit
-        self.begun = ray.remote(num_cpus=0)(Begun).remote()
+        self.begun = ray.remote(num_cpus=0, max_restarts=-1, max_task_retries=-1)(Begun).remote()
         self.since: dict[tuple[str, int], float] = {}
 
     def late(self, flying: Mapping[Any, str]) -> list[Any]:
@@ -140,8 +140,8 @@ def answer_of(ray: Any, job: Job, key: str, one: Any) -> Answer:
         return Answer(key, error=f"worker died ({type(error).__name__}), {RETRIES + 1} times", details=str(error))
     except errors.RayError as error:
         raise InputError(
-            f"engine=ray: Ray could not run {job.function} ({last_line(error)}); finished settings are kept. polyrelu and "
-            "the function must be installed on every node."
+            f"engine=ray: Ray could not run {job.function} ({last_line(error)}); finished settings are kept. polyrelu "
+            "and the function must be installed on every node."
         ) from None
     if "refused" in message:
         raise InputError(f"{message['refused'].rstrip('.')} on the Ray cluster; install it on every node.")

@@ -62,10 +62,10 @@ def run_sweep(
     with opened(out, job) as folder:
         wanted = {folder.key(settings): settings for settings in sweep.settings}
         kept = {key: record for key in wanted if (record := folder.read(key)) is not None}
-        again = {
-            key for key, record in kept.items() if record.failed and (retry_failed or record.worth_another_try(limit))
-        }
-        before = {key: record for key, record in kept.items() if key not in again}
+        before = {
+            key: record for key, record in kept.items()
+            if not (record.failed and (retry_failed or record.worth_another_try(limit)))
+        }  # fmt: skip
         failed = sum(record.failed for record in before.values())
         with room(out, len(before) - failed, len(wanted)):
             folder.write_sweep(sweep.settings)
