@@ -78,8 +78,8 @@ def run(
         from polyrelu.runs.sweep_live import SweepLive
         from polyrelu.sweep import Sweep, run_sweep
 
-        sweep = Sweep.read(file, call=True)
         sys.path.append(str(file.resolve().parent))
+        sweep = Sweep.read(file, call=True)
         again = ["polyrelu", "sweep", str(file), "--engine", engine]
         again += ["--address", address] if address else []
         again += ["--workers", str(workers)] if workers else []
