@@ -47,7 +47,7 @@ class HeadsLive(Watched):
             self.bar.update(self.line, completed=numbers["done"], numbers=f"{numbers['done']}")
         else:
             loss = math.exp(min(numbers["log_loss"], 700.0))
-            self.bar.update(self.line, numbers=f"{numbers['evaluations']:.0f} passes  loss {loss:.3g}")
+            self.bar.update(self.line, numbers=f"{numbers['evaluations']:.1f} passes  loss {loss:.3g}")
 
 
 def _bar() -> Any:

@@ -75,7 +75,7 @@ def predict(file: str, data: str, label: str | None, radius: bool, out: Path | N
     blocks = _blocks(data, label, takes)
     first = next(blocks)  # complaints about DATA come before anything is written
     if out is None:
-        return _write(sys.stdout, head, first, blocks, label, radius, typical, watcher)
+        return _write(sys.stdout, head, first, blocks, label, radius, typical, watcher, to_stdout=True)
     found: list[Predicted] = []
     identity = {"head": file_hash(file), "rows": CERTIFIED, "tol": TOL, "nodes": NODES, "version": polyrelu.__version__}
     kept = KeptRows(out, identity, len(head.classes_)) if radius else None
@@ -108,6 +108,7 @@ def _write(
     typical: float | None,
     watcher: Watcher,
     kept: KeptRows | None = None,
+    to_stdout: bool = False,
 ) -> Predicted:
     lines = csv.writer(stream, lineterminator="\n")
     fraction = radius and typical is not None
@@ -129,7 +130,9 @@ def _write(
                 labelled += int((truth >= 0).sum()) if label is None else len(truth)
                 right += int((truth == chosen).sum())
             rows += len(chosen)
-            _told(watcher, stream, rows, radius, kept)
+            if to_stdout:
+                stream.flush()
+            _told(watcher, rows, radius, kept, to_stdout)
         block = next(blocks, None)
     if kept is not None:
         said = (*said, *kept.said, *[f"{kept.before} rows were certified before."] * (kept.before > 0))
@@ -156,10 +159,9 @@ def _decided(
         yield part, found
 
 
-def _told(watcher: Watcher, stream: IO[str], rows: int, radius: bool, kept: KeptRows | None) -> None:
+def _told(watcher: Watcher, rows: int, radius: bool, kept: KeptRows | None, to_stdout: bool) -> None:
     """So many rows are done; where that leaves an interruption, which cuts no line of stdout in two."""
-    if stream is sys.stdout:
-        stream.flush()
+    if to_stdout:
         other = " With --out FILE certified rows are kept, and the same command goes on from them." if radius else ""
         watcher.kept(f"interrupted; the first {rows} rows are written.{other}", "finishing the rows under way")
     elif kept is not None and kept.usable:
