@@ -8,6 +8,7 @@ head.predict(X_new), head.certify(X_new).lower            # decisions, and how f
 
 from __future__ import annotations
 
+import copy
 import math
 from numbers import Integral
 from pathlib import Path
@@ -32,9 +33,9 @@ from polyrelu.robust.choice import choose_power
 from polyrelu.robust.provable import Provable
 from polyrelu.train.going_on import GoingOn, location_of
 from polyrelu.train.head_start import location
-from polyrelu.train.settings import HeadSettings
+from polyrelu.train.settings import HeadSettings, TrainingStopped
 from polyrelu.train.targets import Array, Problem, Targets, as_numpy, as_targets, fine_of, labels_of, numbers, rows_of
-from polyrelu.train.trajectory import Progress
+from polyrelu.train.trajectory import Progress, Trajectory
 
 ROWS = 4096  # at a time in predict
 
@@ -82,6 +83,7 @@ class PolyReLUClassifier(Provable, ClassifierMixin, BaseEstimator):  # type: ign
     """
 
     _going_on: GoingOn | None
+    classes_: Array
 
     def __init__(
         self,
@@ -131,6 +133,8 @@ class PolyReLUClassifier(Provable, ClassifierMixin, BaseEstimator):  # type: ign
         fine_labels : (n,) sub-classes of any kind, each within one class: every one gets a logit of its own and the
             largest decides. "discover" finds them by `polyrelu.bias.subclasses.estimate_subclasses`, unweighted
         progress : told of every pass, see `polyrelu.train.Progress`
+
+        Ctrl-C leaves the estimator as it was; the KeyboardInterrupt's ``head`` is one fitted by the whole passes made.
         """
         settings = self._settings(sample_weight)
         rows = rows_of(self, X, reset=True)
@@ -147,15 +151,25 @@ class PolyReLUClassifier(Provable, ClassifierMixin, BaseEstimator):  # type: ign
                 problem, location(problem.data, problem.weights)[0], settings.radius, seed=seed,
             )  # fmt: skip
             p = chosen.p
-        out = settings.train(problem, float(p), seed, progress)
+        learnt: dict[str, Any] = {"classes_": targets.classes, "p_": float(p), "_going_on": None}
+        if fine is not None:
+            learnt |= {"fine_classes_": fine.names, "fine_of_": targets.classes[fine.of]}
+        if chosen is not None:
+            learnt |= {"radius_": chosen.radius, "cv_results_": chosen.results}
+        try:
+            out = settings.train(problem, float(p), seed, progress)
+        except TrainingStopped as stopped:
+            if stopped.reached.evaluations > 0.5:
+                stopped.head = copy.copy(self)._learnt(problem, stopped.reached, learnt)
+            raise
+        return self._learnt(problem, out, learnt)
+
+    def _learnt(self, problem: Problem, out: Trajectory, learnt: dict[str, Any]) -> PolyReLUClassifier:
+        """The estimator as a training leaves it."""
         for name in ("fine_classes_", "fine_of_", "radius_", "cv_results_"):
             self.__dict__.pop(name, None)
-        self.classes_, self.net_, self.p_ = targets.classes, problem.net(out.net), float(p)
-        self.n_iter_, self._going_on = max(1, math.ceil(out.evaluations - 0.5)), None
-        if fine is not None:
-            self.fine_classes_, self.fine_of_ = fine.names, targets.classes[fine.of]
-        if chosen is not None:
-            self.radius_, self.cv_results_ = chosen.radius, chosen.results
+        self.__dict__ |= learnt
+        self.net_, self.n_iter_ = problem.net(out.net), max(1, math.ceil(out.evaluations - 0.5))
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> PolyReLUClassifier:

@@ -36,6 +36,7 @@ import numpy.typing as npt
 
 from polyrelu.errors import InputError, require
 from polyrelu.files import output_folder, write_atomically
+from polyrelu.interrupt import run_child, undone
 
 Bytes = npt.NDArray[np.uint8]
 Images = dict[str, Bytes]  # train_x (n, pixels), train_y (n,), test_x, test_y
@@ -103,7 +104,10 @@ def fetch(name: str, *, file: str | Path | None = None, say: Callable[[str], Non
         raise InputError(f"data={name}: expected a set that can be fetched: {', '.join(SETS)}.")
     folder = output_folder(cache_folder())
     tried = []
-    with tempfile.TemporaryDirectory(prefix=".fetch-", dir=folder) as temporary:
+    with (
+        tempfile.TemporaryDirectory(prefix=".fetch-", dir=folder) as temporary,
+        undone(lambda: shutil.rmtree(temporary, ignore_errors=True)),
+    ):
         sources = known.sources
         if file is not None:
             require(Path(file).is_file(), "file", file, "an archive that exists")
@@ -174,9 +178,7 @@ def _npm(package: str) -> Callable[[Path], Path]:
 
 def _brought(command: list[str], folder: Path, pattern: str) -> Path:
     try:
-        done = subprocess.run(
-            command, cwd=folder, capture_output=True, text=True, timeout=SECONDS, check=False, stdin=subprocess.DEVNULL
-        )
+        done = run_child(command, timeout=SECONDS, cwd=folder)
     except subprocess.TimeoutExpired:
         raise UnusableError(f"no answer in {SECONDS:.0f} s") from None
     found = list(folder.glob(pattern))

@@ -43,6 +43,7 @@ class Folder:
         """Write what came back for a setting; a result takes the place of an earlier failure."""
         name = f"{FAILURES if answer.error else RESULTS}/{answer.key}.json"
         outcome = {"error": answer.error, "details": answer.details} if answer.error else {"result": answer.result}
+        outcome |= {} if answer.time_limit is None else {"time_limit": answer.time_limit}
         content = {
             "function": self.job.function,
             "version": self.job.version,
@@ -179,4 +180,5 @@ def _content(path: Path) -> dict[str, Any] | None:
 def _record(content: Mapping[str, Any], name: str) -> Record:
     settings, result, seconds = decode(content["settings"]), decode(content.get("result")), content["seconds"]
     error, details, versions = content.get("error", ""), content.get("details", ""), content.get("versions", {})
-    return Record(content["key"], settings, result, error, name, seconds, details, versions)
+    limit = content.get("time_limit") if isinstance(content.get("time_limit"), int | float) else None
+    return Record(content["key"], settings, result, error, name, seconds, details, versions, limit)

@@ -8,7 +8,7 @@ import math
 import re
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, final
 
@@ -21,19 +21,24 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-KEYS = ("function", "grid", "fixed", "settings")
+KEYS = ("function", "grid", "fixed", "settings", "time_limit")
 MOST = 1_000_000  # settings of a grid
 
 
 @final
 @dataclass(frozen=True)
 class Sweep:
-    """``function`` ("package.module:name") called once for each of ``settings``, which are plain values."""
+    """``function`` ("package.module:name") called once for each of ``settings``, which are plain values.
+
+    ``time_limit`` : seconds one of them may take, None for no limit; no result depends on it
+    """
 
     function: str
     settings: Sequence[Mapping[str, Any]]
+    time_limit: float | None = None
 
     def __post_init__(self) -> None:
+        check_time_limit(self.time_limit)
         require(isinstance(self.function, str), "function", self.function, 'text such as "package.module:function"')
         plain = []
         for number, one in enumerate(self.settings):
@@ -61,13 +66,13 @@ class Sweep:
 
     @classmethod
     def read(cls, path: str | Path, *, call: bool = False) -> Sweep:
-        """The sweep in a .toml or .json file: ``function``, ``fixed``, and ``grid`` or ``settings``.
+        """The sweep in a .toml or .json file: ``function``, ``fixed``, ``grid`` or ``settings``, ``time_limit`` if any.
 
         call : also import the function and see that it takes every setting
         """
         text, content = _parse(Path(path))
         try:
-            sweep = _sweep_of(content)
+            sweep = replace(_sweep_of(content), time_limit=content.get("time_limit"))
             if call:
                 check_call(sweep)
             return sweep
@@ -126,6 +131,12 @@ def _sweep_of(content: Any) -> Sweep:
         twice = [key for key in one if key in fixed]
         require(not twice, f"settings[{number}]", one, f"settings that are not also in fixed ({', '.join(twice)})")
     return Sweep(content["function"], [{**one, **fixed} for one in settings])
+
+
+def check_time_limit(seconds: Any) -> None:
+    """Refuse what is neither None nor a number of seconds."""
+    good = isinstance(seconds, int | float) and not isinstance(seconds, bool) and 0 < seconds < math.inf
+    require(seconds is None or good, "time_limit", seconds, "a number of seconds > 0, or nothing for no limit")
 
 
 def check_call(sweep: Sweep) -> None:
