@@ -119,5 +119,3 @@ def _run(
             raise InputError(f"out={folder.path}: {len(missing) - len(found)} settings were not run.")
         raise KeyboardInterrupt
     return found
-
-
