@@ -27,6 +27,7 @@ from typing import Any
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 TOGETHER = 0.05  # seconds: signals that come within are one, as `timeout` and wrappers send them twice
+STARVED = 60.0  # seconds the thread that acknowledges may wait for a processor, on a crowded machine
 AGAIN = "Ctrl-C again stops at once"
 TWICE = 1.0  # seconds within which a second Ctrl-C in a library call is a nervous finger, not a wish
 PLAIN = "interrupted; nothing is half-written, and the same command begins anew"
@@ -58,7 +59,7 @@ class CtrlC:
     def answer(self) -> None:
         """Stop here, if that was asked: everything fits together."""
         if _listener is not None and _listener.asked:
-            _listener.acknowledged.wait(2 * TOGETHER + 1)
+            _listener.acknowledged.wait(STARVED)
             raise KeyboardInterrupt
 
 

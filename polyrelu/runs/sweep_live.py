@@ -23,7 +23,7 @@ class SweepLive(Watched):
     settings are kept either way, and ``again`` is the command that goes on from there.
     """
 
-    def __init__(self, quiet: bool, again: str, what: str = "settings") -> None:
+    def __init__(self, quiet: bool, again: str = "the same command", what: str = "settings") -> None:
         super().__init__(quiet, CtrlC(self.kept, f"finishing the {what} under way, then stopping"))
         self.ctrl_c.waits = False  # nothing is under way yet
         self.again, self.what = again, what
