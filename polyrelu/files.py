@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from polyrelu.errors import InputError
+from polyrelu.checks import shown
+from polyrelu.errors import InputError, require
 
 
 def output_folder(path: str | Path) -> Path:
@@ -24,8 +26,15 @@ def output_folder(path: str | Path) -> Path:
 
 def write_atomically(path: str | Path, write: Callable[[Path], object]) -> Path:
     """Call ``write(temporary)`` and rename the result to ``path``; on any failure nothing is left behind."""
+    good = isinstance(path, str | Path) and "\0" not in str(path) and not Path(path).is_dir()
+    require(good, "path", shown(path), "the name of a file")
     target = Path(path)
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.stem}-", suffix=target.suffix)
+    try:
+        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.stem}-", suffix=target.suffix)
+    except (OSError, ValueError) as error:  # a name that no file can have; a full disk shows itself below
+        if isinstance(error, OSError) and error.errno not in (errno.ENAMETOOLONG, errno.EINVAL, errno.EILSEQ):
+            raise
+        raise InputError(f"path={shown(path)}: expected a name that a file can have ({error}).") from None
     os.close(handle)
     temporary = Path(name)
     try:

@@ -15,6 +15,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from polyrelu.checks import checked
 from polyrelu.data import Dataset
 from polyrelu.errors import require
 from polyrelu.nets import PolyReLUNet
@@ -25,6 +26,7 @@ from polyrelu.train.field import powers
 See = Callable[[Tensor], Tensor]
 
 
+@checked
 def alignment_field(
     data: Dataset, W: Tensor, p: float, *, seen: See | None = None, target: int | None = None
 ) -> Tensor:
@@ -39,6 +41,7 @@ def alignment_field(
     return summed(data, unit_rows(W)[0], real("p", p, least=1), seen or published(p), lambda rows: weight[rows, None])
 
 
+@checked
 def alignment_speed(net: PolyReLUNet, data: Dataset) -> Tensor:
     """sign(v_j) P_{w_j} x^(p)(w_j), (h, D) float64: how the directions of a small net move (Min & Vidal 2024).
 

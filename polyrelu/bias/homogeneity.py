@@ -18,6 +18,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
+from polyrelu.checks import checked
 from polyrelu.errors import InputError, require
 from polyrelu.nets import Net, Polar, PolyReLUNet
 from polyrelu.nets.polar import unit_rows
@@ -66,6 +67,7 @@ class Unit:
         return tuple(name for layer in self.layers for name in layer.parameters)
 
 
+@checked
 def layers(net: nn.Module, X: Tensor | None = None, groups: Groups | None = None) -> tuple[Layer, ...]:
     """Layers of a homogeneous net with their degrees; an InputError names the layer of one that is not.
 
@@ -105,6 +107,7 @@ def layers(net: nn.Module, X: Tensor | None = None, groups: Groups | None = None
     )
 
 
+@checked
 def unit(net: nn.Module, X: Tensor, groups: Groups | None = None) -> Unit:
     """theta / |theta|, from log-norms: weights of 1e-300 (PolyReLUNet) are numbers. O(parameters)."""
     found = layers(net, X, groups)

@@ -21,6 +21,7 @@ from torch import Tensor, nn
 
 from polyrelu.bias import homogeneity
 from polyrelu.bias.homogeneity import Groups
+from polyrelu.checks import checked
 from polyrelu.data import Dataset
 from polyrelu.errors import require
 from polyrelu.train import Trajectory, gradients
@@ -86,6 +87,7 @@ class MarginHistory:
     monotone: Monotone | None
 
 
+@checked
 def margins(net: nn.Module, data: Dataset, loss: str = "exp", layers: Groups | None = None) -> Margins:
     """The three margins of Lyu & Li (module docstring), streamed in float64. O(n) forward passes: O(n h D) if shallow.
 
@@ -158,6 +160,7 @@ def smoothed_log_margin(
     return np.asarray(log_inverse - degree * np.asarray(log_rho, dtype=np.float64), dtype=np.float64)
 
 
+@checked
 def monotone(values: ArrayLike, tolerance: float = 0.0) -> Monotone:
     """Largest fall max_{s <= t} values_s - values_t (of the running maximum, so small falls add up). O(T).
 
@@ -175,6 +178,9 @@ def monotone(values: ArrayLike, tolerance: float = 0.0) -> Monotone:
 
 def margin_history(trajectory: Trajectory, layers: Groups | None = None, tolerance: float = 1e-8) -> MarginHistory:
     """Margins at every recorded moment, and whether the smoothed one ever fell (Thm 4.1 of Lyu & Li). O(T)."""
+    told = all(hasattr(trajectory, name) for name in ("net", "history", "settings"))
+    require(told, "trajectory", type(trajectory).__name__, "a Trajectory")
+    require(tolerance >= 0, "tolerance", tolerance, "a number >= 0")
     history, settings = trajectory.history, trajectory.settings
     require(len(history.clock) > 0, "trajectory", "no recorded moments", "a run with at least one")
     log_rho, min_margin = (getattr(history, name, None) for name in ("log_rho", "min_margin"))

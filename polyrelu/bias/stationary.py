@@ -14,6 +14,7 @@ from torch import Tensor
 
 from polyrelu.bias._sphere_flow import grouped, march, sine_to, unit
 from polyrelu.bias.field import See, across, published, pulls, summed
+from polyrelu.checks import checked
 from polyrelu.data import Dataset
 from polyrelu.errors import require
 from polyrelu.nets._base import count, real
@@ -44,6 +45,7 @@ class Stationary:
         return self.growth < 0
 
 
+@checked
 def stationary_directions(
     data: Dataset,
     p: float,

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from polyrelu.checks import checked
 from polyrelu.errors import InputError, require
 
 # Norms in (1/limit, limit) are held plainly: their squares, and those of single entries, stay well inside the type.
@@ -59,10 +60,12 @@ class Polar:
         """log |v_j| |w_j|, float64."""
         return self.log_r + self.log_s
 
+    @checked
     def shifted(self, log_factor: float) -> Polar:
         """Both layers multiplied by exp(log_factor)."""
         return Polar(self.u, self.q, self.log_r + log_factor, self.log_s + log_factor)
 
+    @checked
     def neurons(self, index: Tensor) -> Polar:
         """The neurons picked by an index or mask."""
         return Polar(self.u[index], self.q[index], self.log_r[index], self.log_s[index])

@@ -5,12 +5,15 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from polyrelu.errors import require
+
 
 def relu_power(z: Tensor, p: float) -> Tensor:
     """relu(z)^p for real p >= 1 (Min & Vidal, ICML 2024, eq. of the model).
 
     Derivatives of every order stay finite at z <= 0, where they are 0: the power is never taken of 0.
     """
+    require(isinstance(z, Tensor), "z", type(z).__name__, "a tensor")
     if p == 1:
         return z.relu()
     if p == 2:

@@ -9,8 +9,8 @@ from typing import Any, final
 import torch
 from torch import Tensor, nn
 
-from polyrelu.errors import InputError
-from polyrelu.nets._base import Net, choice, count, counts, floating, generator
+from polyrelu.errors import InputError, require
+from polyrelu.nets._base import Net, afford, choice, count, counts, floating, generator
 
 NORMS = {"batch": "batch normalisation after every convolution", "none": "biases, and branches that start at zero"}
 
@@ -54,6 +54,7 @@ class ResNet(Net):
                 steps.append(Step(before, after, stride, norm))
                 before = after
         self.steps = nn.Sequential(*steps)
+        afford(before, outputs)
         self.last = nn.Linear(before, outputs)
         _start(self, seed)
         self.to(floating(dtype))
@@ -65,9 +66,10 @@ class ResNet(Net):
 
     def images(self, X: Tensor) -> Tensor:
         """Images (n, channels, side, side), from those or from flat rows."""
+        require(isinstance(X, Tensor), "X", type(X).__name__, "a tensor of images")
         if tuple(X.shape[1:]) not in ((self.dim,), self.shape):
             raise InputError(f"X of shape {tuple(X.shape)}: expected (n, {self.dim}) or (n, {str(self.shape)[1:]}.")
-        return X.reshape(len(X), *self.shape)
+        return self.fitting(X).reshape(len(X), *self.shape)
 
     def features(self, X: Tensor) -> Tensor:
         """What the linear layer sees: the mean over pixels of the last stage's channels."""
@@ -103,6 +105,7 @@ class Step(nn.Module):
 
 
 def _convolution(before: int, after: int, side: int, stride: int, norm: str) -> nn.Module:
+    afford(before, after, side, side)
     kernel = nn.Conv2d(before, after, side, stride, padding=side // 2, bias=norm == "none")
     return nn.Sequential(kernel, nn.BatchNorm2d(after)) if norm == "batch" else kernel
 

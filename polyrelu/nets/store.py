@@ -12,6 +12,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
+from polyrelu.checks import checked
 from polyrelu.errors import InputError, require
 from polyrelu.files import write_atomically
 from polyrelu.nets._base import DTYPES, Net
@@ -59,6 +60,7 @@ def save(net: Net, path: str | Path, *, about: Mapping[str, Any] | None = None) 
     _require_finite(tensors, "net", kind)
     metadata = {"format": FORMAT, "version": str(VERSION), "kind": kind, "config": json.dumps(net.config())}
     if about is not None:
+        require(isinstance(about, Mapping), "about", type(about).__name__, "a table of what JSON can hold")
         metadata["about"] = json.dumps(dict(about))
     try:
         return write_atomically(path, lambda temporary: save_file(tensors, temporary, metadata))
@@ -67,6 +69,7 @@ def save(net: Net, path: str | Path, *, about: Mapping[str, Any] | None = None) 
         raise InputError(f"path={path}: expected a file that can be written ({reason}).") from None
 
 
+@checked
 def load(path: str | Path) -> Net:
     """The net that `save` wrote to ``path``, on the CPU."""
     tensors, metadata = _read(path)
@@ -87,6 +90,7 @@ def load(path: str | Path) -> Net:
     return net
 
 
+@checked
 def about(path: str | Path) -> dict[str, Any]:
     """What `save` was told about the net in ``path``; {} if nothing. The weights are not read."""
     _require_file(path)
@@ -101,6 +105,7 @@ def about(path: str | Path) -> dict[str, Any]:
     return dict(found)
 
 
+@checked
 def load_reference(path: str | Path, p: float, *, normalise_input: bool = True) -> PolyReLUNet:
     """The net in a checkpoint of GitHub hanchmin/pReLU_ICML24 (Min & Vidal 2024).
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from polyrelu.bias.alignment import carrying, weighted_quantiles
 from polyrelu.bias.phases import aligned, fallen, median_alignment
+from polyrelu.checks import checked
 from polyrelu.errors import require
 from polyrelu.files import write_atomically
 from polyrelu.report.timeline import LN10, Timeline, decade_ticks
@@ -38,6 +39,7 @@ STYLE: Any = {
 }
 
 
+@checked
 def trajectory_figure(trajectory: Trajectory, title: str = "") -> Figure:
     """Alignment, loss and contributions on one time axis, and the final contributions beside them.
 
@@ -68,6 +70,7 @@ def trajectory_figure(trajectory: Trajectory, title: str = "") -> Figure:
     return figure
 
 
+@checked
 def save_figure(figure: Figure, path: str | Path) -> Path:
     """Write a .png or .svg, whole or not at all; the same figure gives the same bytes."""
     kind = Path(path).suffix.lower().removeprefix(".")

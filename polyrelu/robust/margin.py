@@ -7,6 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from polyrelu.checks import plain_tensor
 from polyrelu.errors import InputError, require
 
 Score = Callable[[Tensor], Tensor]  # (n, D) -> (n,) for one logit, (n, C) for C classes; any torch.nn.Module will do
@@ -25,7 +26,8 @@ def check_points(score: Score, X: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
 
     Labels are +1/-1 for a score of one logit, and come back in X's dtype; 0..C-1 for one of C logits, as int64.
     """
-    X, y = torch.as_tensor(X), torch.as_tensor(y)
+    X, y = plain_tensor("X", X), plain_tensor("y", y, "labels")
+    require(callable(score), "score", type(score).__name__, "a module or another function of rows")
     require(X.ndim == 2 and len(X) > 0, "X.shape", tuple(X.shape), "(n, D) with n >= 1, one row per point")
     require(X.is_floating_point(), "X.dtype", X.dtype, "a floating type")
     require(bool(X.isfinite().all()), "X", "NaN or infinity", "finite numbers")
@@ -47,7 +49,13 @@ def _first(score: Score, X: Tensor) -> Tensor:
     """The logits of the first row; a score that cannot take it says so in words of ours."""
     try:
         with torch.no_grad():
-            return score(X[:1])
-    except RuntimeError as error:
-        what, why = f"X of shape {tuple(X.shape)} and type {X.dtype}", str(error).splitlines()[0]
+            found = score(X[:1])
+    except (RuntimeError, TypeError, ValueError, AttributeError, IndexError) as error:
+        what, why = (
+            f"X of shape {tuple(X.shape)} and type {X.dtype}",
+            (str(error) or type(error).__name__).splitlines()[0],
+        )
         raise InputError(f"{what}: expected what the score takes, but it says: {why}.") from error
+    good = isinstance(found, Tensor) and found.is_floating_point() and len(found) == 1
+    require(good, "score(X)", f"{type(found).__name__} for one row", "a tensor of floating numbers, one row per point")
+    return found

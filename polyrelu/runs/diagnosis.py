@@ -17,6 +17,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from polyrelu.checks import plain_tensor
 from polyrelu.data._checks import seeded, whole
 from polyrelu.errors import require
 from polyrelu.runs.diagnosis_measured import Measured, Subject, measure, subject_of
@@ -254,8 +255,9 @@ def _finite(number: float) -> float | None:
 
 def _rows(X: Any, y: Any, name: str) -> tuple[Tensor, Array]:
     """Rows (n, D) in float64 and labels (n,), checked."""
-    rows = (X.detach().cpu() if isinstance(X, Tensor) else torch.as_tensor(np.asarray(X))).double()
-    labels = y.detach().cpu().numpy() if isinstance(y, Tensor) else np.asarray(y)
+    rows = plain_tensor(name, X).cpu().double()
+    labels = plain_tensor("y", y).cpu().numpy() if isinstance(y, Tensor) else np.asarray(y)
+    require(labels.dtype.kind in "biufUSO", "y", f"{labels.dtype} labels", "numbers or text")
     require(rows.ndim == 2 and min(rows.shape) > 0, f"{name}.shape", tuple(rows.shape), "(n, D), one row per point")
     require(bool(rows.isfinite().all()), name, "NaN or infinity", "finite numbers")
     require(labels.shape == (len(rows),), "y.shape", labels.shape, f"({len(rows)},), one label per row")

@@ -12,6 +12,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from polyrelu.checks import checked
 from polyrelu.errors import InputError, require
 from polyrelu.sweep import local
 from polyrelu.sweep.folder import Folder, opened, room
@@ -24,6 +25,7 @@ ENGINES = ("local", "ray")
 TWICE = 1.0  # seconds within which a second Ctrl-C is a nervous finger, not a wish
 
 
+@checked
 def run_sweep(
     sweep: Sweep,
     out: str | Path,

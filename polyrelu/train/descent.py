@@ -19,6 +19,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from polyrelu.checks import checked
 from polyrelu.data import BLOCK, Dataset
 from polyrelu.errors import require
 from polyrelu.nets import PolyReLUNet
@@ -35,6 +36,7 @@ RISE, FALL, LOWEST = 2 ** (1 / 5), 2 ** (1 / 10), 1e-9
 EPS = 1e-8  # Adam's
 
 
+@checked
 def descend(
     net: nn.Module,
     data: Dataset,

@@ -15,6 +15,7 @@ from dataclasses import replace
 import torch
 from torch import nn
 
+from polyrelu.checks import checked
 from polyrelu.data import Dataset
 from polyrelu.errors import require
 from polyrelu.nets import PolyReLUNet
@@ -32,6 +33,7 @@ LN10 = math.log(10)
 ADDED = ("steps", "rejected", "inside")  # counts that add up over the parts of a run
 
 
+@checked
 def flow(
     net: nn.Module,
     data: Dataset,

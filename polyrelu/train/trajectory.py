@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import nn
 
+from polyrelu.checks import checked
 from polyrelu.errors import InputError
 from polyrelu.files import write_atomically
 from polyrelu.train.landing import Status
@@ -116,6 +117,7 @@ class Trajectory:
         """Final flow time."""
         return float(self.history.time[-1])
 
+    @checked
     def save(self, path: str | Path) -> Path:
         """Write everything but the networks as .npz (arrays and a JSON string; loading runs no code)."""
         about = {
@@ -135,6 +137,7 @@ class Trajectory:
         return write_atomically(path, write)
 
     @classmethod
+    @checked
     def load(cls, path: str | Path, net: nn.Module) -> Trajectory:
         """Read what ``save`` wrote, for the network saved beside it."""
         try:

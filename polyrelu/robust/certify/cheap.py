@@ -24,6 +24,7 @@ from typing import NamedTuple, final
 import torch
 from torch import Tensor
 
+from polyrelu.checks import checked
 from polyrelu.nets import PolyReLUNet
 from polyrelu.nets.power import relu_power
 from polyrelu.robust.margin import check_points
@@ -227,6 +228,7 @@ class Cheap:
         return torch.where(radius > 0, radius, 0.0)  # NaN, from numbers that overflowed, proves nothing
 
 
+@checked
 def cheap_radius(net: PolyReLUNet, X: Tensor, y: Tensor, norm: float | str = 2) -> Tensor:
     """(pi_P(x) - pi_N(x)) / L, the least over rival classes: a proven radius of each point, (n,) float64.
 

@@ -34,6 +34,7 @@ from typing import NamedTuple, final
 import torch
 from torch import Tensor
 
+from polyrelu.checks import checked
 from polyrelu.nets import PolyReLUNet
 from polyrelu.nets._base import count
 from polyrelu.nets.power import relu_power
@@ -45,6 +46,7 @@ WORK = 1_000_000  # numbers in the largest table: (points x rivals) by neurons o
 TANGENTS = 3  # choices of tangents for each radius tried
 
 
+@checked
 def linear_radius(net: PolyReLUNet, X: Tensor, y: Tensor, norm: float | str = 2, steps: int = 30) -> Tensor:
     """The larger of both bounds of this module, the least over rivals: a proven radius of each point, (n,) float64.
 
@@ -63,6 +65,7 @@ def linear_radius(net: PolyReLUNet, X: Tensor, y: Tensor, norm: float | str = 2,
     return _radius(Neurons.of(net), X, y, norm, steps)
 
 
+@checked
 def certified_radius(net: PolyReLUNet, X: Tensor, y: Tensor, norm: float | str = 2) -> Tensor:
     """max(cheap_radius, linear_radius): the larger of two proven radii, (n,) float64. Parameters as there."""
     norm = check_norm(norm)

@@ -28,6 +28,7 @@ from typing import NamedTuple, final
 import torch
 from torch import Tensor
 
+from polyrelu.checks import checked
 from polyrelu.errors import require
 from polyrelu.nets import PolyReLUNet
 from polyrelu.nets.power import relu_power
@@ -43,6 +44,7 @@ LEAST = 0.25  # p = 1: touching points are no nearer to the kink than this part 
 EDGE = 0.8  # nor, p >= 2, nearer to +-rho than a fifth of it
 
 
+@checked
 def quadratic_radius(net: PolyReLUNet, X: Tensor, y: Tensor, *, tol: float = 0.01, limit: float = math.inf) -> Tensor:
     """A proven l2 radius of each point, (n,) float64, the least over rivals; 0 for misclassified points.
 
