@@ -29,7 +29,8 @@ from polyrelu.errors import InputError, require
 if TYPE_CHECKING:
     from torch import Tensor
 
-P, R = ParamSpec("P"), TypeVar("R")
+P = ParamSpec("P")
+R = TypeVar("R")
 Check = Callable[[Any], Any]  # the value as the function gets it; TypeError or ValueError if it is none of this type
 LARGEST = 2**63
 
@@ -56,7 +57,8 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
 
 def check_fields(record: Any) -> None:
     """The same for the fields of a dataclass, in its ``__post_init__``."""
-    checks = _checks_of(type(record))
+    kind: Any = type(record)
+    checks = _checks_of(kind)
     for field in fields(record):
         given = getattr(record, field.name)
         if field.name in checks and given is not field.default:
@@ -97,6 +99,25 @@ def dense(argument: str, given: Tensor, what: str = "numbers") -> Tensor:
     small = given.is_floating_point() and given.dtype.itemsize < 2
     require(not small, argument, f"{given.dtype} {what}", "float32 or float64; convert with X.float()")
     return given
+
+
+def answer(score: Callable[[Tensor], Any], X: Tensor, name: str = "score") -> Tensor:
+    """``score(X)``; an InputError where it does not take X, or does not answer with floating numbers, a row each."""
+    from torch import Tensor
+
+    require(callable(score), name, type(score).__name__, "a module or another function of rows")
+    try:
+        found = score(X)
+    except (RuntimeError, TypeError, ValueError, AttributeError, IndexError) as error:
+        what, why = f"X of shape {tuple(X.shape)} and type {X.dtype}", str(error) or type(error).__name__
+        raise InputError(
+            f"{what}: expected what the {name} takes, but it says: {why.splitlines()[0].rstrip('.')}."
+        ) from error
+    good = isinstance(found, Tensor) and found.is_floating_point() and found.ndim in (1, 2) and len(found) == len(X)
+    shape = f" of shape {tuple(found.shape)} and type {found.dtype}" if isinstance(found, Tensor) else ""
+    wanted = "floating numbers, (n,) for one logit or (n, C)"
+    require(good, f"{name}(X)", f"{type(found).__name__}{shape} for {len(X)} rows", wanted)
+    return found  # type: ignore[no-any-return]
 
 
 def _one(name: str, value: Any, check: Check, expected: str) -> Any:
@@ -143,8 +164,8 @@ def _check(kind: Any) -> Check | None:
         if {str, Path} <= set(typing.get_args(kind)):
             kinds = [part for part in typing.get_args(kind) if part is not str]
             return _check(functools.reduce(operator.or_, kinds))
-        parts = [_check(part) for part in typing.get_args(kind)]
-        return None if None in parts else functools.partial(_any_of, parts)
+        parts = [made for part in typing.get_args(kind) if (made := _check(part)) is not None]
+        return functools.partial(_any_of, parts) if len(parts) == len(typing.get_args(kind)) else None
     if typing.get_origin(kind) is typing.Literal:
         return functools.partial(_among, typing.get_args(kind))
     plain = {
@@ -196,7 +217,8 @@ def _real(value: Any) -> Any:
     """A real number; one that is no Python number, or has more digits than a float, as a float."""
     if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError
-    return value if type(value) is float or (type(value) is int and abs(value) <= 2**53) else float(value)
+    plain: Any = value
+    return plain if type(plain) is float or (type(plain) is int and abs(plain) <= 2**53) else float(plain)
 
 
 def _whole(value: Any) -> int:
@@ -255,14 +277,15 @@ def _instance(kind: type, value: Any) -> Any:
     return value
 
 
-def _module(kind: type, value: Any) -> Any:
+def _module(kind: Any, value: Any) -> Any:
     """A net with numbers in it: not one that is still to be made, nor one that has lost its weights to NaN."""
-    from torch import nn, strided
+    from torch import strided
+    from torch.nn.parameter import is_lazy
 
     if not isinstance(value, kind):
         raise TypeError
     for name, tensor in (*value.named_parameters(), *value.named_buffers()):
-        lazy = isinstance(tensor, nn.parameter.UninitializedTensorMixin) or tensor.device.type == "meta"
+        lazy = is_lazy(tensor) or tensor.device.type == "meta"
         require(not lazy, "net", f"no numbers in {name!r} yet", "a module with weights")
         require(not tensor.is_quantized and tensor.layout == strided, "net", f"odd {name!r}", "dense weights")
         require(not tensor.isnan().any(), "net", f"NaN in {name!r}", "numbers as weights")

@@ -24,7 +24,7 @@ from polyrelu.bias.subclasses import estimate_subclasses
 from polyrelu.data._rows import check_finite, read
 from polyrelu.errors import InputError, require
 from polyrelu.nets import PolyReLUNet, ReadOut
-from polyrelu.nets.classes import HEAD, classes_about, classes_of
+from polyrelu.nets.classes import HEAD, classes_about, classes_of, feature_names
 from polyrelu.nets.store import about as about_file
 from polyrelu.nets.store import load as load_net
 from polyrelu.nets.store import save as save_net
@@ -251,8 +251,9 @@ class PolyReLUClassifier(Provable, ClassifierMixin, BaseEstimator):  # type: ign
         require("head" in about, "path", path, "a head saved by PolyReLUClassifier.save")
         require(about["head"] == HEAD, "path", path, f"a head of version {HEAD}, not {about['head']}; upgrade polyrelu")
         try:
-            head = cls(**about["params"])
-        except (KeyError, TypeError) as error:
+            head, passes = cls(**about["params"]), int(about.get("passes", 0))
+            head._settings(None)
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise InputError(f"path={path}: expected a head saved by PolyReLUClassifier.save ({error}).") from None
         head.classes_, head.net_ = classes_of(about, path), load_net(path)
         inner = head.net_.net if isinstance(head.net_, ReadOut) else head.net_
@@ -260,11 +261,13 @@ class PolyReLUClassifier(Provable, ClassifierMixin, BaseEstimator):  # type: ign
         outputs = max(2, head.net_.outputs)
         require(outputs == len(head.classes_), "path", path, f"{outputs} classes, it names {len(head.classes_)}")
         head.p_, head.n_features_in_ = float(inner.p), int(inner.dim)
-        head.n_iter_, head._going_on = int(about.get("passes", 0)), None
+        head.n_iter_, head._going_on = passes, None
         if "fine" in about:
             head.fine_classes_, head.fine_of_ = (classes_of(about, path, name) for name in ("fine", "fine_of"))
-        if about.get("features") is not None:
-            head.feature_names_in_ = np.array(about["features"], dtype=object)
+            fits = len(head.fine_classes_) == len(head.fine_of_) == inner.outputs
+            require(fits, "path", path, f"{inner.outputs} sub-classes, one for each logit")
+        if (names := feature_names(about, path, inner.dim)) is not None:
+            head.feature_names_in_ = np.array(names, dtype=object)
         return head
 
     def _settings(self, sample_weight: Any) -> HeadSettings:

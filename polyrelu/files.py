@@ -1,12 +1,15 @@
-"""Whole files or none: everything is written beside its target, flushed to disk and renamed."""
+"""Whole files or none: everything is written beside its target, flushed to disk and renamed. Only files are read."""
 
 from __future__ import annotations
 
 import errno
+import json
 import os
+import stat
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import IO, Any
 
 from polyrelu.checks import shown
 from polyrelu.errors import InputError, require
@@ -22,6 +25,27 @@ def output_folder(path: str | Path) -> Path:
     except OSError as error:
         raise InputError(f"out={folder}: expected a folder that can be written ({error.strerror}).") from None
     return folder
+
+
+def open_file(path: str | Path) -> IO[bytes]:
+    """An ordinary file, open for reading; OSError for anything else: a pipe would wait, a device would never end."""
+    if not stat.S_ISREG(Path(path).stat().st_mode):
+        raise OSError(errno.EINVAL, "it is no ordinary file", str(path))
+    return Path(path).open("rb")
+
+
+def read_text(path: str | Path, encoding: str = "utf-8") -> str:
+    """The text of an ordinary file; OSError if it is none, ValueError if it is no text."""
+    with open_file(path) as stream:
+        return stream.read().decode(encoding)
+
+
+def parse_json(text: str) -> Any:
+    """What a JSON text says; ValueError if it is none, or nested beyond what can be read."""
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
 
 
 def write_atomically(path: str | Path, write: Callable[[Path], object]) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import final
@@ -69,6 +70,7 @@ def stationary_directions(
     resting point, not a stable one), at p = 2 it stays wherever it is in their span.
     """
     p, starts = real("p", p, least=1), count("starts", starts)
+    require(0 < same < math.inf, "same", same, "an angle > 0")
     require(sign in (1, -1), "sign", sign, "1 or -1, the sign of the output weight")
     look = seen or published(p)
     longest = max(float(torch.linalg.vector_norm(look(x.double()), dim=1).max()) for _, x in data.blocks())

@@ -46,6 +46,7 @@ class ResNet(Net):
         more = {"blocks": stages, "norm": choice("norm", norm, NORMS), "seed": count("seed", seed, least=0)}
         super().__init__(channels * side * side, outputs, sizes | more)
         self.shape = (channels, side, side)
+        require(max(channels, width, outputs, side) < 2**20, "sizes", sizes, "sizes below 2^20")
         self.stem = _convolution(channels, width, 3, 1, norm)
         steps, before = [], width
         for stage, number in enumerate(stages):

@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from polyrelu.checks import checked, plain_tensor, shown
 from polyrelu.errors import InputError, require
 from polyrelu.robust.bracket import Bracket, BrokenSandwich
+from polyrelu.robust.norms import check_norm
 
 Array = NDArray[np.float64]
 
@@ -133,7 +134,7 @@ def curve(brackets: Bracket | Sequence[Bracket], *, first_row: int = 0) -> Robus
     """
     several = [brackets] if isinstance(brackets, Bracket) else list(brackets)
     require(len(several) > 0, "brackets", "none", "at least one bracket")
-    norms = {bracket.norm for bracket in several}
+    norms = {check_norm(bracket.norm) for bracket in several}
     require(len(norms) == 1, "brackets", f"norms {sorted(norms)}", "brackets of one norm")
     lower, upper = [], []
     for seed, bracket in enumerate(several):

@@ -110,7 +110,7 @@ class RobustnessReport:
         whole("points", points, 1)
         self.seed, self._tell = seed, tell or (lambda what: None)
         self.X, self.y = _rows(X, y, "X")
-        self._train = None if train is None else _rows(*train, "train")
+        self._train = None if train is None else _rows(*_pair(train, "train"), "train")
         known = self._train or (self.X, self.y)
         self._near = self._pool(pool, known)
         source = np.random.default_rng([seed, 7])
@@ -219,7 +219,7 @@ class RobustnessReport:
 
     def _pool(self, pool: tuple[Any, Any] | None, known: tuple[Tensor, Array]) -> tuple[Tensor, Array]:
         """Rows and labels to walk towards, not too many of them."""
-        rows, labels = known if pool is None else _rows(*pool, "pool")
+        rows, labels = known if pool is None else _rows(*_pair(pool, "pool"), "pool")
         some = np.sort(np.random.default_rng([self.seed, 8]).permutation(len(labels))[:POOL])
         return rows[torch.from_numpy(some)], labels[some]
 
@@ -247,6 +247,13 @@ class RobustnessReport:
         again = refitted(model)
         if again is not None:
             self.refit = cross_fitted(self, again, f"{subject.name}, fitted anew like the head")
+
+
+def _pair(given: Any, name: str) -> tuple[Any, Any]:
+    good = isinstance(given, tuple | list) and len(given) == 2
+    require(good, name, type(given).__name__, "rows and labels, (X, y)")
+    X, y = given
+    return X, y
 
 
 def _finite(number: float) -> float | None:

@@ -18,6 +18,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from polyrelu.checks import answer
 from polyrelu.errors import InputError, require
 from polyrelu.nets import Net
 from polyrelu.report.diagnosis_words import EXACT, NONE, PROVEN
@@ -65,7 +66,7 @@ class Subject:
         if self.predict is not None:
             return np.asarray(self.predict(X.numpy()))
         with torch.no_grad():
-            scores = torch.cat([self.score(rows) for rows in torch.split(X, 4096)])
+            scores = torch.cat([answer(self.score, rows, "model") for rows in torch.split(X, 4096)])
         found: Array = self.classes[((scores > 0).long() if scores.ndim == 1 else scores.argmax(dim=1)).numpy()]
         return found
 

@@ -14,6 +14,7 @@ from typing import Any, final
 
 from polyrelu.checks import checked, shown
 from polyrelu.errors import InputError, require
+from polyrelu.files import read_text
 from polyrelu.sweep.function import check_settings, find, nearest
 from polyrelu.sweep.values import decode, encode
 
@@ -84,7 +85,7 @@ class Sweep:
 def _parse(path: Path) -> tuple[str, Any]:
     require(path.suffix in (".toml", ".json"), "file", path, "a sweep file that ends in .toml or .json")
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = read_text(path, "utf-8-sig")
     except OSError as error:
         raise InputError(f"file={path}: expected a sweep file that can be read ({error.strerror}).") from None
     except UnicodeDecodeError as error:

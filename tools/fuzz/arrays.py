@@ -108,7 +108,7 @@ def damage_npz(path: Path, source: Random, code: str) -> None:
     if way == 0:
         del members[name]
     elif way == 1:
-        members[("X.npy", "y.npy", "a/b.npy", "../up.npy", "/tmp/x.npy", "X", "", "x" * 300)[source.integers(8)]] = members.pop(name)
+        members[("X.npy", "y.npy", "a/b.npy", "../up.npy", "/tmp/x.npy", "X", "x" * 300)[source.integers(7)]] = members.pop(name)
     elif way == 2:
         others = sorted(members)
         swap = others[source.integers(len(others))]

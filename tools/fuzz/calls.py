@@ -80,7 +80,7 @@ def _settled(result: Any) -> Any:
 
 def shown(value: Any) -> str:
     """A value in a few words."""
-    if isinstance(value, torch.Tensor):
+    if isinstance(value, torch.Tensor) and not value.is_nested:
         return f"{value.layout} {value.dtype} {tuple(value.shape)} {value.device}".replace("torch.", "")
     if isinstance(value, np.ndarray):
         return f"array {value.dtype} {value.shape}"

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import stat
+import traceback
 import zlib
 from collections.abc import Callable
 from functools import cache
@@ -34,12 +36,27 @@ def judge(case: str, folder: Path, seeds: Path) -> Outcome:
     source = np.random.default_rng([int(number), zlib.crc32(kind.encode())])
     _empty(folder)
     os.chdir(folder)
-    if kind in file_kinds():
-        chosen = file_kinds()[kind]
-        words, action = _recipe(source) if kind == "recipe" else _file(chosen, source, folder, seeds)
-        return judged(case, words, action, folder, starts=chosen.starts, sized=True)
-    words, action = calls.prepared(kind, source, folder)
-    return judged(case, words, action, folder, sized=False)
+    try:
+        return _judge(case, kind, source, folder, seeds)
+    except ToolError as error:
+        return Outcome(case, "tool", "the case could not be made", str(error))
+
+
+class ToolError(Exception):
+    """A case could not be made: an error of this tool, not of what it looks at."""
+
+
+def _judge(case: str, kind: str, source: Random, folder: Path, seeds: Path) -> Outcome:
+    chosen = file_kinds().get(kind)
+    try:
+        if chosen is None:
+            words, action = calls.prepared(kind, source, folder)
+        else:
+            made = {"recipe": _recipe, "request": _request}.get(kind)
+            words, action = made(source) if made else _file(chosen, source, folder, seeds)
+    except Exception:
+        raise ToolError(traceback.format_exc()) from None
+    return judged(case, words, action, folder, starts=bool(chosen and chosen.starts), sized=chosen is not None)
 
 
 def _recipe(source: Random) -> tuple[str, Callable[[], Any]]:
@@ -47,6 +64,17 @@ def _recipe(source: Random) -> tuple[str, Callable[[], Any]]:
 
     text = texts.odd_recipe(RECIPES[source.integers(len(RECIPES))], source)
     return f"read {text[:100]!r}", lambda: next(iter(data.read(text).blocks()))
+
+
+def _request(source: Random) -> tuple[str, Callable[[], Any]]:
+    from tools.fuzz.page import POINT, SETTING, request
+
+    path = ("/flow", "/point", "/export")[source.integers(3)]
+    given = {"/flow": {"setting": SETTING}, "/point": POINT, "/export": {"recorded": [{"kind": "start"}]}}[path]
+    text = texts.odd_json_text(json.dumps({"tab": "a", **given}), source)
+    body = text.encode("utf-8", "surrogatepass")
+    body = body if source.random() < 0.8 else damage.BYTES[source.integers(len(damage.BYTES))](body, source)
+    return f"{path} {body[:100]!r}", lambda: request(path, body)
 
 
 def _file(kind: Kind, source: Random, folder: Path, seeds: Path) -> tuple[str, Callable[[], Any]]:

@@ -154,6 +154,7 @@ GOOD: dict[str, Callable[[], Any]] = {
     "brackets": _value("bracket"),
     "budget": lambda: polyrelu.Budget(nodes=2),
     "centres": lambda: world()["mixture"].centres.clone(),
+    "Net.settings": dict,
     "config": dict,
     "counts": dict,
     "data": _value("data"),

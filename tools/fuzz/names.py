@@ -23,8 +23,8 @@ FIRST = {"net", "score", "model", "f", "X", "data", "trajectory", "history", "br
 OWNED = {"Tensor", "Dataset", "nn.Module", "Module", "Net", "PolyReLUNet", "Score", "Trajectory", "History", "Bracket",
          "float", "int", "str", "bool", "None", "Path", "ArrayLike", "Any", "OrthonormalMixture", "Sequence", "Shallow",
          "Self", "Until", "torch.Tensor", "npt.NDArray", "slice", "torch.dtype", "Labelled", "Array", "Mapping", "dict"}  # fmt: skip
-STEPS = {"answer", "by_class", "class_sums", "classes_of", "fill", "flip_radii", "general_walk", "gradient_to_margin",
-         "images", "least_radius", "logits", "margin_of", "odd_map", "phi", "pulls", "quick_radius", "restore",
+STEPS = {"answer", "by_class", "certificate", "class_sums", "classes_of", "decisions", "fill", "fitting", "flip_radii", "general_walk", "gradient_to_margin",
+         "images", "inputs", "least_radius", "logits", "margin_of", "odd_map", "phi", "pulls", "quick_radius", "restore",
          "steps_between", "walk_on", "with_neurons"}  # fmt: skip
 
 

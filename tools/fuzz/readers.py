@@ -94,20 +94,9 @@ def _trajectory(folder: Path) -> Any:
 
 
 def _explore(folder: Path) -> None:
-    """The folder as the explorer's page gets it, without the page: the server ends as soon as it would listen."""
-    import uvicorn
+    from tools.fuzz.page import own_run
 
-    def page(config: Any, **more: Any) -> Any:
-        from starlette.testclient import TestClient
-
-        with TestClient(config.app, base_url="http://127.0.0.1") as client:
-            for route in config.app.routes:
-                if getattr(route, "path", "") and "GET" in (getattr(route, "methods", None) or ()) and "{" not in route.path:
-                    client.get(route.path)
-        return mock.Mock()
-
-    with mock.patch.object(uvicorn, "Server", page):
-        run("explore", "run", "--port", 0, "--no-browser")
+    own_run(folder)
 
 
 def _sweep(folder: Path) -> None:
@@ -216,5 +205,6 @@ def kinds() -> dict[str, Kind]:
         "export": Kind("head", ("plain.safetensors",), (_said("export", "plain.safetensors", "-o", "head.pt2"),), 0.02),
         "bomb": Kind("bomb", ("bomb.*",), (_read("bomb.npz"), _fetch("bomb.whl"), _said("fit", "bomb.npz", *FIT)), 0.02),
         "recipe": Kind("recipe", (), (), 1.0),
+        "request": Kind("recipe", (), (), 0.5),
     }  # fmt: skip
 

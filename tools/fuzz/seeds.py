@@ -10,7 +10,7 @@ import struct
 import sys
 import tarfile
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
@@ -192,3 +192,21 @@ SEEDS: dict[str, Callable[[Path], None]] = {
     "table": tables, "net": net, "head": head, "run": run, "evaluation": evaluation, "sweep": sweep, "claims": claims, "reference": reference,
     "images": images, "archive": archive, "bomb": bomb, "recipe": nothing,
 }  # fmt: skip
+
+
+def make(folder: Path, wanted: Collection[str] = ()) -> None:
+    """All of them, or those wanted, each kind in a folder of its own; what the commands print is not shown."""
+    import contextlib
+    import os
+
+    here = Path.cwd()
+    for name, seed in SEEDS.items():
+        if wanted and name not in wanted:
+            continue
+        (folder / name).mkdir()
+        os.chdir(folder / name)
+        try:
+            with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+                seed(folder / name)
+        finally:
+            os.chdir(here)
