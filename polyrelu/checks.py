@@ -18,7 +18,8 @@ import os
 import sys
 import types
 import typing
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import fields
 from numbers import Integral, Real
 from pathlib import Path
@@ -33,6 +34,10 @@ P = ParamSpec("P")
 R = TypeVar("R")
 Check = Callable[[Any], Any]  # the value as the function gets it; TypeError or ValueError if it is none of this type
 LARGEST = 2**63
+TOO_LARGE = (
+    "allocate memory", "Storage size calculation", "Maximum allowed dimension", "Overflow when unpacking",
+    "array is too big",
+)  # fmt: skip
 
 
 def checked(function: Callable[P, R]) -> Callable[P, R]:
@@ -65,9 +70,19 @@ def check_fields(record: Any) -> None:
             object.__setattr__(record, field.name, _one(field.name, given, *checks[field.name]))
 
 
+@contextmanager
+def enough_memory(what: str) -> Iterator[None]:
+    """Sizes that no memory holds, asked for inside, become an InputError about ``what``."""
+    try:
+        yield
+    except (MemoryError, OverflowError, RuntimeError, TypeError, ValueError) as error:
+        raise_if_memory(error, what)
+        raise
+
+
 def raise_if_memory(error: BaseException, what: str) -> None:
     """An InputError if ``error`` says, in numpy's words or torch's, that there is not enough memory."""
-    if isinstance(error, MemoryError) or "allocate memory" in str(error) or "Storage size calculation" in str(error):
+    if isinstance(error, MemoryError | OverflowError) or any(words in str(error) for words in TOO_LARGE):
         raise InputError(f"{what} need more memory than there is: expected smaller ones.") from None
 
 
@@ -278,12 +293,16 @@ def _instance(kind: type, value: Any) -> Any:
 
 
 def _module(kind: Any, value: Any) -> Any:
-    """A net with numbers in it: not one that is still to be made, nor one that has lost its weights to NaN."""
+    if not isinstance(value, kind):
+        raise TypeError
+    return with_numbers(value)
+
+
+def with_numbers(value: Any) -> Any:
+    """A module with numbers in it: not one that is still to be made, nor one that has lost its weights to NaN."""
     from torch import strided
     from torch.nn.parameter import is_lazy
 
-    if not isinstance(value, kind):
-        raise TypeError
     for name, tensor in (*value.named_parameters(), *value.named_buffers()):
         lazy = is_lazy(tensor) or tensor.device.type == "meta"
         require(not lazy, "net", f"no numbers in {name!r} yet", "a module with weights")
@@ -295,7 +314,11 @@ def _module(kind: Any, value: Any) -> Any:
 def _like(protocol: Any, value: Any) -> Any:
     members = [name for base in protocol.__mro__ for name in vars(base) if getattr(base, "_is_protocol", False)]
     named = [name for name in members if not name.startswith("_") or name in ("__call__", "__len__", "__getitem__")]
-    if isinstance(value, type) or not all(hasattr(value, name) for name in named):
+    if (
+        type(value).__module__ == "builtins"
+        or isinstance(value, type)
+        or not all(hasattr(value, name) for name in named)
+    ):
         raise TypeError
     return value
 

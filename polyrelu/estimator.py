@@ -9,6 +9,7 @@ head.predict(X_new), head.certify(X_new).lower            # decisions, and how f
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from numbers import Integral
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from typing import Any
 import numpy as np
 import torch
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.metrics import accuracy_score
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
@@ -33,7 +35,7 @@ from polyrelu.robust.provable import Provable
 from polyrelu.train.going_on import GoingOn, location_of
 from polyrelu.train.head_start import location
 from polyrelu.train.settings import HeadSettings
-from polyrelu.train.targets import Array, Problem, Targets, as_numpy, as_targets, fine_of, labels_of, numbers, rows_of
+from polyrelu.train.targets import Array, Problem, Targets, as_targets, fine_of, labels_of, numbers, rows_of, weights_of
 from polyrelu.train.trajectory import Progress
 
 ROWS = 4096  # at a time in predict
@@ -133,6 +135,8 @@ class PolyReLUClassifier(Provable, ClassifierMixin, BaseEstimator):  # type: ign
         progress : told of every pass, see `polyrelu.train.Progress`
         """
         settings = self._settings(sample_weight)
+        told = progress is None or (hasattr(progress, "update") and not isinstance(progress, set | dict))
+        require(told, "progress", type(progress).__name__, "None or a Progress")
         rows = rows_of(self, X, reset=True)
         targets = Targets.of(y, rows.shape[0], sample_weight)
         seed = self._seed()
@@ -166,6 +170,9 @@ class PolyReLUClassifier(Provable, ClassifierMixin, BaseEstimator):  # type: ign
         """
         settings, first = self._settings(sample_weight), not hasattr(self, "net_")
         require(not first or classes is not None, "classes", None, "all classes, in the first call of partial_fit")
+        listed = classes is None or isinstance(classes, Sequence | np.ndarray | Tensor | set | frozenset)
+        require(listed, "classes", type(classes).__name__, "a list of all classes")
+        classes = sorted(classes, key=str) if isinstance(classes, set | frozenset) else classes
         known = self.classes_ if classes is None else np.unique(labels_of(classes, len(classes), "classes"))
         same = first or np.array_equal(known, self.classes_)
         require(same, "classes", classes, "those of the first call")
@@ -223,7 +230,10 @@ class PolyReLUClassifier(Provable, ClassifierMixin, BaseEstimator):  # type: ign
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Accuracy."""
-        return float(super().score(X, as_numpy(y), as_numpy(sample_weight)))
+        labels = labels_of(y, len(found := self.predict(X)))
+        weights = None if sample_weight is None else weights_of(sample_weight, len(found))
+        with np.errstate(invalid="ignore"):
+            return float(accuracy_score(labels, found, sample_weight=weights))
 
     def save(self, path: str | Path) -> Path:
         """Write the head to a .safetensors file, whole or not at all; `load` and `polyrelu.load` read it.

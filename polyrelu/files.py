@@ -14,6 +14,8 @@ from typing import IO, Any
 from polyrelu.checks import shown
 from polyrelu.errors import InputError, require
 
+ODD_NAMES = (errno.ENAMETOOLONG, errno.EINVAL, errno.EILSEQ, errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
+
 
 def output_folder(path: str | Path) -> Path:
     """Create ``path`` (and its parents) and prove that a file can be written there."""
@@ -56,9 +58,10 @@ def write_atomically(path: str | Path, write: Callable[[Path], object]) -> Path:
     try:
         handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.stem}-", suffix=target.suffix)
     except (OSError, ValueError) as error:  # a name that no file can have; a full disk shows itself below
-        if isinstance(error, OSError) and error.errno not in (errno.ENAMETOOLONG, errno.EINVAL, errno.EILSEQ):
+        if isinstance(error, OSError) and error.errno not in ODD_NAMES:
             raise
-        raise InputError(f"path={shown(path)}: expected a name that a file can have ({error}).") from None
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(f"path={shown(path)}: expected a file in a folder that is there ({reason}).") from None
     os.close(handle)
     temporary = Path(name)
     try:

@@ -15,7 +15,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from polyrelu.checks import checked
+from polyrelu.checks import answer, checked
 from polyrelu.data import Dataset
 from polyrelu.errors import require
 from polyrelu.nets import PolyReLUNet
@@ -84,7 +84,8 @@ def summed(data: Dataset, u: Tensor, p: float, seen: See, weight: Callable[[slic
     """sum_i weight_ij p relu(<x~_i, u_j>)^(p-1) x~_i as rows, in u's dtype; weight(rows) is (b, 1) or (b, h)."""
     total = torch.zeros_like(u)
     for start, block in data.blocks():
-        x = seen(block.to(u.dtype)).to(u.dtype)
+        x = answer(seen, block.to(u.dtype), "seen").to(u.dtype)
+        require(x.shape == block.shape, "seen(X).shape", tuple(x.shape), f"that of X, {tuple(block.shape)}")
         _, low = powers(x @ u.T, p)
         total.addmm_(low.mul_(weight(slice(start, start + len(x)))).T, x)
     return p * total

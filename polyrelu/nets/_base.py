@@ -39,7 +39,8 @@ class Net(nn.Module):
 
     def rows(self, X: Tensor) -> Tensor:
         """``X`` itself, after checking that it is (n, dim)."""
-        require(isinstance(X, Tensor), "X", type(X).__name__, "a tensor (n, D); torch.as_tensor(X) makes one")
+        plain = isinstance(X, Tensor) and not X.is_nested
+        require(plain, "X", type(X).__name__, "a tensor (n, D); torch.as_tensor(X) makes one")
         if X.ndim != 2 or X.shape[1] != self.dim:
             raise InputError(f"X of shape {tuple(X.shape)}: expected (n, {self.dim}), one row per point.")
         return X

@@ -51,7 +51,7 @@ class SmallCNN(Net):
     def images(self, X: Tensor) -> Tensor:
         """Images (n, 1, side, side), from those or from flat rows."""
         shape = (1, self.side, self.side)
-        require(isinstance(X, Tensor), "X", type(X).__name__, "a tensor of images")
+        require(isinstance(X, Tensor) and not X.is_nested, "X", type(X).__name__, "a tensor of images")
         if tuple(X.shape[1:]) not in ((self.dim,), shape):
             raise InputError(
                 f"X of shape {tuple(X.shape)}: expected (n, {self.dim}) or (n, 1, {self.side}, {self.side})."

@@ -119,6 +119,7 @@ class BayesClassifier(Ideal):
 
     def __init__(self, centres: Tensor, labels: Tensor, alpha: float = 0.1) -> None:
         self.alpha = real("alpha", alpha, above=0)
+        require(1e-100 < self.alpha < 1e100, "alpha", alpha, "a number whose square is one too")
         super().__init__(centres, labels, alpha=self.alpha)
 
     def forward(self, X: Tensor) -> Tensor:

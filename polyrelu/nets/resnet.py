@@ -42,6 +42,8 @@ class ResNet(Net):
         dtype: torch.dtype = torch.float32,
     ) -> None:
         sizes = counts(channels=channels, side=side, outputs=outputs, width=width)
+        listed = isinstance(blocks, list | tuple) and len(blocks) > 0
+        require(listed, "blocks", blocks, "a list: how many blocks each stage has")
         stages = [count("blocks", number) for number in blocks]
         more = {"blocks": stages, "norm": choice("norm", norm, NORMS), "seed": count("seed", seed, least=0)}
         super().__init__(channels * side * side, outputs, sizes | more)
@@ -67,7 +69,7 @@ class ResNet(Net):
 
     def images(self, X: Tensor) -> Tensor:
         """Images (n, channels, side, side), from those or from flat rows."""
-        require(isinstance(X, Tensor), "X", type(X).__name__, "a tensor of images")
+        require(isinstance(X, Tensor) and not X.is_nested, "X", type(X).__name__, "a tensor of images")
         if tuple(X.shape[1:]) not in ((self.dim,), self.shape):
             raise InputError(f"X of shape {tuple(X.shape)}: expected (n, {self.dim}) or (n, {str(self.shape)[1:]}.")
         return self.fitting(X).reshape(len(X), *self.shape)

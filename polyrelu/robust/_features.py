@@ -82,9 +82,8 @@ def universal_perturbation_samples(dim: int, clusters: int, delta: float, eps: f
     log_d = math.log(count("dim", dim, least=2))
     for name, value in (("delta", delta), ("eps", eps)):
         require(0 < real(name, value) < 1, name, value, "a number in (0, 1)")
-    require(
-        1 / delta <= dim ** (log_d - 1) / 3, "delta", delta, f"at least {3 / dim ** (log_d - 1):.4g}, 3 d^(1 - ln d)"
-    )
+    least = math.exp(math.log(3) + (1 - log_d) * log_d)
+    require(delta >= least * (1 - 1e-12), "delta", delta, f"at least {least:.4g}, 3 d^(1 - ln d)")
     exponents = (
         math.log(delta / 3) / 2 + dim / 32,
         math.log(delta) / 2 - math.log(3) + log_d**2 / 4,

@@ -20,6 +20,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from polyrelu.checks import plain_tensor, with_numbers
 from polyrelu.errors import InputError, require
 from polyrelu.nets import Net, PolyReLUNet
 from polyrelu.robust._foreign_layers import QUERY, Duels, Flat, layers_of
@@ -46,7 +47,7 @@ def as_module(model: Any, X_like: Any = None) -> nn.Module:
         (``best_estimator_``), PolyReLUClassifier, or a torch module on (n, D), of which a copy is taken
     X_like : rows (n, D) on which decisions are compared with ``model.predict``; an InputError says where they differ
     """
-    layers = list(layers_of(model))
+    layers = list(layers_of(with_numbers(model) if isinstance(model, nn.Module) else model))
     alone = len(layers) == 1 and isinstance(layers[0], Net)
     module = (layers[0] if alone else nn.Sequential(*layers, Flat())).double().cpu().eval()
     if X_like is not None and not isinstance(model, nn.Module):
@@ -64,7 +65,7 @@ def certified(
     """
     norm = check_norm(norm)
     module = as_module(model)
-    X, y = check_points(module, torch.as_tensor(X).double(), y)
+    X, y = check_points(module, plain_tensor("X", X).double(), y)
     if hooked(module):
         return None
     prove = partial(bracket, norm=norm, budget=budget, widest=FEW)

@@ -17,7 +17,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from polyrelu.checks import plain_tensor
+from polyrelu.checks import checked, plain_tensor, shown
 from polyrelu.data._checks import seeded, whole
 from polyrelu.errors import require
 from polyrelu.runs.diagnosis_measured import Measured, Subject, measure, subject_of
@@ -106,8 +106,17 @@ class RobustnessReport:
         name: str | None = None,
         tell: Tell | None = None,
     ) -> None:
+        from polyrelu.estimator import PolyReLUClassifier
+
         seeded("seed", seed)
         whole("points", points, 1)
+        good = isinstance(compare, bool | PolyReLUClassifier)
+        require(good, "compare", shown(compare), "True, False or an unfitted PolyReLUClassifier")
+        require(beside is None or isinstance(beside, Mapping), "beside", shown(beside), "classifiers by name")
+        require(tell is None or callable(tell), "tell", shown(tell), "a function of a text")
+        require(name is None or isinstance(name, str), "name", shown(name), "a text")
+        listed = radii is None or (isinstance(radii, Sequence | np.ndarray | Tensor) and not isinstance(radii, str))
+        require(listed, "radii", shown(radii), "a list of finite numbers >= 0")
         self.seed, self._tell = seed, tell or (lambda what: None)
         self.X, self.y = _rows(X, y, "X")
         self._train = None if train is None else _rows(*_pair(train, "train"), "train")
@@ -117,7 +126,11 @@ class RobustnessReport:
         self.points = np.sort(source.permutation(len(self.y))[:points])
         self.typical = float((self.X - known[0].mean(dim=0)).norm(dim=1).median())
         require(self.typical > 0, "X", "rows that are all equal", "rows that differ")
-        wanted = [fraction * self.typical for fraction in FRACTIONS] if radii is None else list(map(float, radii))
+        wanted = (
+            [fraction * self.typical for fraction in FRACTIONS]
+            if radii is None
+            else plain_tensor("radii", radii).double().flatten().tolist()
+        )
         require(all(0 <= r < math.inf for r in wanted) and len(wanted) > 0, "radii", radii, "finite numbers >= 0")
         self.radii = np.array(sorted(wanted))
         self._tell("looking for sub-classes")
@@ -201,6 +214,7 @@ class RobustnessReport:
 
         return " ".join(sentences(self))
 
+    @checked
     def save(self, path: str | Path, *, command: str = "", data: str = "", next_commands: Sequence[str] = ()) -> Path:
         """Write one HTML page that needs nothing else, whole or not at all; ``data`` is what it calls the rows."""
         from polyrelu.report.diagnosis_page import write_diagnosis_page

@@ -115,7 +115,11 @@ def opened(out: str | Path, job: Job) -> Iterator[Folder]:
 
 def stored_sweep(path: Path) -> dict[str, Any] | None:
     """What sweep.json says; None where there is none."""
-    if not (path / SWEEP).exists():
+    try:
+        there = (path / SWEEP).exists()
+    except OSError as error:
+        raise InputError(f"out={path}: expected a folder that can be read ({error.strerror}).") from None
+    if not there:
         return None
     content = _content(path / SWEEP)
     if content is None or not {"function", "version", "settings"} <= content.keys():

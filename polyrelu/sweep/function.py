@@ -12,6 +12,7 @@ import importlib.metadata
 import importlib.util
 import inspect
 import re
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
@@ -82,7 +83,9 @@ def check_settings(name: str, function: Callable[..., Any], settings: Mapping[st
 @checked
 def version(function: Callable[..., Any]) -> str:
     """Version of the function's distribution and a hash of every source file its results depend on."""
-    package = function.__module__.partition(".")[0]
+    package = str(getattr(function, "__module__", "")).partition(".")[0]
+    written = package in sys.modules and hasattr(sys.modules[package], "__file__")
+    require(written, "function", getattr(function, "__name__", function), "a function of a module in a file")
     files: dict[str, Path] = {}
     for name in (function.__module__, *getattr(function, ATTRIBUTE, ())):
         files.update(_files(name))

@@ -14,6 +14,7 @@ from sklearn.utils import assert_all_finite, check_array, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
+from polyrelu.checks import plain_tensor
 from polyrelu.data import Dataset
 from polyrelu.data._rows import Rows, _is_mapped, as_rows
 from polyrelu.errors import InputError, require
@@ -166,16 +167,18 @@ def rows_of(estimator: Any, X: Any, *, reset: bool) -> Rows:
         rows = as_rows(X.detach() if isinstance(X, torch.Tensor) else X)
         validate_data(estimator, X, reset=reset, skip_check_array=True)
         return rows
-    return as_rows(validate_data(estimator, X, reset=reset, dtype=(np.float64, np.float32)))
+    with np.errstate(over="ignore", invalid="ignore"):  # numbers beyond float64 become infinite, which is refused
+        return as_rows(validate_data(estimator, X, reset=reset, dtype=(np.float64, np.float32)))
 
 
 def labels_of(y: Any, n: int, name: str = "y") -> Array:
     """One label for each of n rows, as a numpy array."""
     if y is None:
         raise InputError(f"{name}=None: this estimator requires y to be passed, but the target y is None.")
-    labels: Array = column_or_1d(as_numpy(y), warn=True)
-    assert_all_finite(labels, input_name=name)
-    check_classification_targets(labels)
+    with np.errstate(invalid="ignore"):  # where scikit-learn looks whether labels are whole numbers
+        labels: Array = column_or_1d(as_numpy(y), warn=True)
+        assert_all_finite(labels, input_name=name)
+        check_classification_targets(labels)
     require(len(labels) == n, name, f"{len(labels)} labels", f"{n}, one for each row of X")
     return labels
 
@@ -209,4 +212,4 @@ def weights_of(sample_weight: Any, n: int) -> Array:
 
 def as_numpy(values: Any) -> Any:
     """Tensors as arrays, whatever device they are on; the rest as it is."""
-    return values.detach().cpu().numpy() if isinstance(values, torch.Tensor) else values
+    return plain_tensor("values", values).cpu().numpy() if isinstance(values, torch.Tensor) else values

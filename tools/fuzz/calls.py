@@ -66,7 +66,8 @@ def _used(thing: Callable[..., Any], made: Any) -> Any:
     if hasattr(made, "sample"):
         return made.sample(8, 0)
     if isinstance(made, torch.nn.Module):
-        return made(X) if getattr(made, "dim", None) == X.shape[1] else None
+        whole = type(made).forward is not torch.nn.Module.forward
+        return made(X) if whole and getattr(made, "dim", None) == X.shape[1] else None
     if callable(made) and "score" in inspect.signature(made).parameters:
         radius = {"radius": 0.1} if "radius" in inspect.signature(made).parameters else {}
         return made(goods.world()["net"], X, y, **radius)

@@ -56,7 +56,7 @@ def _judge(case: str, kind: str, source: Random, folder: Path, seeds: Path) -> O
             words, action = made(source) if made else _file(chosen, source, folder, seeds)
     except Exception:
         raise ToolError(traceback.format_exc()) from None
-    return judged(case, words, action, folder, starts=bool(chosen and chosen.starts), sized=chosen is not None)
+    return judged(case, words, action, folder, starts=bool(chosen and chosen.starts), sized=chosen is not None and bool(chosen.files))
 
 
 def _recipe(source: Random) -> tuple[str, Callable[[], Any]]:
