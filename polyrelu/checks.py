@@ -107,8 +107,8 @@ def dense(argument: str, given: Tensor, what: str = "numbers") -> Tensor:
     import torch
 
     odd = given.is_quantized or given.is_nested or given.device.type == "meta" or given.layout != torch.strided
-    kind = "quantised" if given.is_quantized else "nested" if given.is_nested else given.layout
-    found = f"a {'meta' if given.device.type == 'meta' else kind} tensor".replace("torch.", "")
+    meta = "meta" if given.device.type == "meta" else given.layout
+    found = f"{'quantised' if given.is_quantized else 'nested' if given.is_nested else meta} tensor"
     require(not odd, argument, found, "a dense tensor with numbers in it; X.to_dense() and X.dequantize() make one")
     require(not given.is_complex(), argument, f"{given.dtype} {what}", "real numbers")
     small = given.is_floating_point() and given.dtype.itemsize < 2
@@ -200,7 +200,7 @@ def _check(kind: Any) -> Check | None:
         return _items(typing.get_origin(kind), typing.get_args(kind))
     if typing.get_origin(kind) in (Mapping, dict):
         return functools.partial(_instance, Mapping)
-    if getattr(kind, "_is_protocol", False):
+    if inspect.isclass(kind) and getattr(kind, "_is_protocol", False):
         return functools.partial(_like, kind)
     if torch := sys.modules.get("torch"):  # else nothing of it is in an annotation
         if kind is torch.Tensor:

@@ -56,7 +56,7 @@ def main(words: Sequence[str] | None = None) -> int:
     """Exit status 0 if nothing was found, 1 if something was, 130 after Ctrl-C."""
     asked = arguments(words)
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # one thread a worker
-    os.environ["PYTHONPATH"] = os.pathsep.join([os.getcwd(), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(Path.cwd()), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
     from tools.fuzz import pool
     from tools.fuzz.seeds import make
     from tools.fuzz.table import Tally
@@ -82,7 +82,9 @@ def main(words: Sequence[str] | None = None) -> int:
                 interrupted = True
     print(tally.table(time.monotonic() - began))
     if tally.findings:
-        print(f"kept in {asked.out / 'findings.jsonl'}; one again: python -m tools.fuzz --case '{tally.findings[0].case}'")
+        print(
+            f"kept in {asked.out / 'findings.jsonl'}; one again: python -m tools.fuzz --case '{tally.findings[0].case}'"
+        )
     if interrupted:
         print(f"interrupted after {tally.done} of {len(cases)} cases; what was found is above", file=sys.stderr)
         return 130

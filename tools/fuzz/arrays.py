@@ -10,6 +10,7 @@ import io
 import json
 import pickle
 import struct
+import warnings
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -22,9 +23,12 @@ from tools.fuzz.texts import odd_json, odd_json_text
 Random = np.random.Generator
 Array = np.ndarray[Any, Any]
 SHAPES = ("(1000000000000,)", "(1000000, 1000000)", "(-1, 6)", "(4611686018427387904, 8)", "()", "(0, 6)", "(24, 0)",
-          "(1.5, 2)", "('a',)", "(24, 6, 1)", "[24, 6]", "None", "(18446744073709551616,)", "(True, 6)", "(4000000000,)")  # fmt: skip
-DESCRIPTIONS = ("'<f4'", "'>f8'", "'<f2'", "'<c16'", "'|O'", "'|V8'", "'<U6'", "'|S4'", "'<M8[s]'", "'<m8[D]'", "'|b1'",
-                "'<i1'", "'<u8'", "[('a', '<f4'), ('b', '<i4')]", "'<f16'", "'x'", "5", "'<f8'*9", "'|V0'", "'<U0'", "'<f0'",
+          "(1.5, 2)", "('a',)", "(24, 6, 1)", "[24, 6]", "None", "(18446744073709551616,)", "(True, 6)",
+          "(4000000000,)")  # fmt: skip
+DESCRIPTIONS = ("'<f4'", "'>f8'", "'<f2'", "'<c16'", "'|O'", "'|V8'", "'<U6'", "'|S4'", "'<M8[s]'", "'<m8[D]'",
+                "'|b1'",
+                "'<i1'", "'<u8'", "[('a', '<f4'), ('b', '<i4')]", "'<f16'", "'x'", "5", "'<f8'*9", "'|V0'", "'<U0'",
+                "'<f0'",
                 "('<f4', (2,))", "[('a', 'O')]")  # fmt: skip
 KINDS = ("f2", ">f4", ">f8", "f8", "c8", "i1", "u8", "?", "U3", "S3", "M8[s]", "m8[D]", "O", "V4", "g", "i4,f4")
 
@@ -68,9 +72,11 @@ def odd_array(array: Array, source: Random) -> Array:
     if way == 5:
         return array[: int(source.integers(0, 3))] if array.ndim else array
     if way == 6 and array.dtype.kind == "f":
-        return np.where(source.random(array.shape) < 0.1, source.choice([np.nan, np.inf, -np.inf, 1e300]), array)
+        odd: Array = np.where(source.random(array.shape) < 0.1, source.choice([np.nan, np.inf, -np.inf, 1e300]), array)
+        return odd
     if way == 7 and array.dtype.kind in "iuf":
-        return (array * source.choice([0, -1, 1e18, 1e-300, 7])).astype(array.dtype)
+        scaled: Array = (array * source.choice([0, -1, 1e18, 1e-300, 7])).astype(array.dtype)
+        return scaled
     return np.resize(array[::-1] if array.ndim else array, array.shape)
 
 
@@ -108,7 +114,9 @@ def damage_npz(path: Path, source: Random, code: str) -> None:
     if way == 0:
         del members[name]
     elif way == 1:
-        members[("X.npy", "y.npy", "a/b.npy", "../up.npy", "/tmp/x.npy", "X", "x" * 300)[source.integers(7)]] = members.pop(name)
+        members[("X.npy", "y.npy", "a/b.npy", "../up.npy", "/tmp/x.npy", "X", "x" * 300)[source.integers(7)]] = (
+            members.pop(name)
+        )
     elif way == 2:
         others = sorted(members)
         swap = others[source.integers(len(others))]
@@ -122,7 +130,9 @@ def damage_npz(path: Path, source: Random, code: str) -> None:
         for member, content in members.items():
             archive.writestr(member, content)
         if source.random() < 0.05:
-            archive.writestr(name, members.get(name, b""))
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # it is there twice, as it should be
+                archive.writestr(name, members.get(name, b""))
 
 
 def bomb_npz(path: Path, numbers: int) -> None:
@@ -155,7 +165,9 @@ def damage_safetensors(path: Path, source: Random) -> None:
         about[key] = odd_json_text(about[key], source)
     elif way < 0.8 and about:
         key = sorted(about)[source.integers(len(about))]
-        about[key] = ("", "2", "-1", "x", "999999999999", "{}", "[]", "null", "\0", "PolyReLUNet", "MLP", "²")[source.integers(12)]
+        about[key] = ("", "2", "-1", "x", "999999999999", "{}", "[]", "null", "\0", "PolyReLUNet", "MLP", "²")[
+            source.integers(12)
+        ]
     else:
         header = odd_tensors(header, source) if source.random() < 0.6 else odd_json(header, source)
     try:
@@ -180,9 +192,14 @@ def odd_tensors(header: dict[str, Any], source: Random) -> dict[str, Any]:
         kinds = (*same.get(header[name]["dtype"], ()), *wide)
         header[name]["dtype"] = kinds[source.integers(len(kinds))]
     elif way == 2:
-        header[name]["shape"] = ([10**12], [2**40, 2**40], [-1], [], [1, *header[name]["shape"]], header[name]["shape"][::-1])[
-            source.integers(6)
-        ]
+        header[name]["shape"] = (
+            [10**12],
+            [2**40, 2**40],
+            [-1],
+            [],
+            [1, *header[name]["shape"]],
+            header[name]["shape"][::-1],
+        )[source.integers(6)]
     elif way == 3:
         header[name]["data_offsets"] = ([0, 2**60], [5, 1], [0, 0], [-1, 4], [0, 4])[source.integers(5)]
     else:

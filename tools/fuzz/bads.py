@@ -9,9 +9,11 @@ import copy
 import dataclasses
 import decimal
 import fractions
+import importlib
 import math
 from collections.abc import Callable, Iterator
 from datetime import date
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +27,13 @@ Random = np.random.Generator
 NUMBERS: tuple[Any, ...] = (
     0, 1, -1, 2, 3, 2**63, 10**15, 10**30, -(10**30), 0.0, -0.0, 0.5, 1.5, -2.5, 1e-320, 5e-324, 1e-30, 1e30,
     1e308, -1e308, math.nan, math.inf, -math.inf, 1j, complex(math.nan, 1), True, False,
-    decimal.Decimal("1.5"), decimal.Decimal("NaN"), fractions.Fraction(1, 3), np.float64(0.3), np.float16(2), np.int8(3),
+    decimal.Decimal("1.5"), decimal.Decimal("NaN"), fractions.Fraction(1, 3), np.float64(0.3), np.float16(2),
+    np.int8(3),
     np.uint64(2**64 - 1), np.bool_(True), np.longdouble("1e400"), np.datetime64("2020-01-01"), np.str_("x"),
 )  # fmt: skip
 OBJECTS: tuple[Callable[[], Any], ...] = (
-    lambda: None, lambda: "", lambda: "a", lambda: "2", lambda: "nan", lambda: "auto", lambda: "a\0b", lambda: "\ud800",
+    lambda: None, lambda: "", lambda: "a", lambda: "2", lambda: "nan", lambda: "auto", lambda: "a\0b",
+    lambda: "\ud800",
     lambda: "x" * 5000, lambda: b"bytes", list, lambda: [1, 2], lambda: [1.5], lambda: ["a"], lambda: [[]],
     lambda: [[1, 2], [3]], lambda: [None], lambda: (), lambda: (1,), lambda: (1, 2), lambda: (math.nan, math.inf),
     dict, lambda: {"a": 1}, lambda: {1: [2]}, set, lambda: {1, 2}, object, lambda: int, lambda: (lambda *_: None),
@@ -46,7 +50,8 @@ ARRAYS: tuple[Callable[[np.ndarray[Any, Any]], Any], ...] = (
     lambda a: np.zeros(a.shape, [("x", "f4"), ("y", "i4")]), lambda a: np.zeros(a.shape, "V3"),
     lambda a: np.full_like(a, np.nan), lambda a: np.full_like(a, np.inf), lambda a: a[:0], lambda a: a[..., :0],
     lambda a: a[None], lambda a: a.ravel(), lambda a: a.T, lambda a: a[::-1], lambda a: np.asfortranarray(a),
-    lambda a: np.ma.masked_array(a, a > 0), lambda a: np.zeros(()), lambda a: np.array(["a", "b"]), lambda a: a * 1e30,
+    lambda a: np.ma.masked_array(a, a > 0), lambda a: np.zeros(()), lambda a: np.array(["a", "b"]),
+    lambda a: a * 1e30,
     lambda a: np.matrix(a.reshape(len(a), -1)), lambda a: a.astype(np.uint8), lambda a: a.astype("m8[s]"),
 )  # fmt: skip
 TENSORS: tuple[Callable[[torch.Tensor], Any], ...] = (
@@ -57,7 +62,8 @@ TENSORS: tuple[Callable[[torch.Tensor], Any], ...] = (
     lambda t: torch.quantize_per_tensor(t.float(), 0.1, 0, torch.qint8), lambda t: torch.tensor(1.0),
     lambda t: t[None], lambda t: t[None, None], lambda t: t.flatten(), lambda t: t[:0], lambda t: t[..., :0],
     lambda t: t.mT if t.ndim > 1 else t, lambda t: t[:1], lambda t: t[:1].expand(*t.shape),
-    lambda t: torch.full_like(t, math.nan, dtype=torch.float32), lambda t: torch.full_like(t, math.inf, dtype=torch.float32),
+    lambda t: torch.full_like(t, math.nan, dtype=torch.float32),
+    lambda t: torch.full_like(t, math.inf, dtype=torch.float32),
     lambda t: torch.zeros_like(t), lambda t: t * 1e30, lambda t: t * 1e-30, lambda t: t * 0 + 7, lambda t: -t,
     lambda t: nn.Parameter(t.float()), lambda t: torch.nested.nested_tensor([t]), lambda t: t.new_zeros(3, 2),
     lambda t: t.conj() if t.is_complex() else t.to(torch.complex128).conj(),
@@ -75,6 +81,7 @@ class Answers(nn.Module):
         self.answer = answer
 
     def forward(self, X: torch.Tensor) -> Any:
+        """The answer."""
         return self.answer(X)
 
 
@@ -89,10 +96,12 @@ NETS: tuple[Callable[[Any], Any], ...] = (
     lambda net: Answers(lambda X: X.numpy()[:, 0]), lambda net: (lambda X: X[:, 0]), lambda net: net.double(),
     lambda net: net.half(), lambda net: net.to("meta"), lambda net: type(net), lambda net: net.state_dict(),
     lambda net: polyrelu.PolyReLUNet(net.dim, 3, 2.0, 3), lambda net: polyrelu.PolyReLUNet(net.dim + 1, 3),
-    lambda net: polyrelu.PolyReLUNet(net.dim, 3, 2.0, init="zeros"), lambda net: polyrelu.PolyReLUNet(net.dim, 1, 50.0),
+    lambda net: polyrelu.PolyReLUNet(net.dim, 3, 2.0, init="zeros"),
+    lambda net: polyrelu.PolyReLUNet(net.dim, 1, 50.0),
     lambda net: polyrelu.PolyReLUNet(net.dim, 3, 2.0, bias=True, normalise_input=True),
-    lambda net: polyrelu.PolyReLUNet(net.dim, 3, scale=1e30), lambda net: polyrelu.PolyReLUNet(net.dim, 3, scale=1e-40),
-    lambda net: polyrelu.nets.MLP(net.dim, (3,)), lambda net: polyrelu.nets.TanhNet(net.dim, 3, 2),
+    lambda net: polyrelu.PolyReLUNet(net.dim, 3, scale=1e30),
+    lambda net: polyrelu.PolyReLUNet(net.dim, 3, scale=1e-40),
+    lambda net: polyrelu.nets.MLP(net.dim, 3, 2), lambda net: polyrelu.nets.TanhNet(net.dim, 3, 2),
     lambda net: nn.Sequential(nn.Linear(net.dim, 3), nn.BatchNorm1d(3), nn.Dropout(0.5), nn.Linear(3, 2)),
     lambda net: polyrelu.PolyReLUClassifier(), lambda net: _poisoned(net),
 )  # fmt: skip
@@ -125,9 +134,13 @@ def _data(given: polyrelu.Dataset) -> Iterator[Callable[[], Any]]:
 
 
 def _frame(values: Any) -> Any:
-    import pandas as pd
+    frames: Any = importlib.import_module("pandas")
+    return frames.DataFrame(np.asarray(values).reshape(len(values), -1))
 
-    return pd.DataFrame(np.asarray(values).reshape(len(values), -1))
+
+def _polars(values: Any) -> Any:
+    frames: Any = importlib.import_module("polars")
+    return frames.DataFrame(np.ascontiguousarray(values).reshape(len(values), -1))
 
 
 def _sparse(values: Any) -> Any:
@@ -158,22 +171,31 @@ def _any(source: Random) -> Any:
 def _near(good: Any) -> list[Callable[[], Any]]:
     """What looks like the good value and is not."""
     if isinstance(good, torch.Tensor):
-        arrays = [lambda f=f: f(good.detach().numpy().copy()) for f in (*ARRAYS, _frame, _sparse)]
-        return [*(lambda f=f: f(good.detach().clone()) for f in TENSORS), *arrays]
+        arrays = [partial(_changed, change, good.detach().numpy()) for change in (*ARRAYS, _frame, _polars, _sparse)]
+        return [*(partial(_changed, change, good.detach()) for change in TENSORS), *arrays]
     if isinstance(good, np.ndarray):
-        return [lambda f=f: f(good.copy()) for f in (*ARRAYS, _frame, _sparse, torch.from_numpy)]
+        return [partial(_changed, change, good) for change in (*ARRAYS, _frame, _polars, _sparse, torch.from_numpy)]
     if isinstance(good, nn.Module):
-        return [lambda f=f: f(copy.deepcopy(good)) for f in NETS]
+        return [partial(_changed, change, good) for change in NETS]
     if isinstance(good, polyrelu.Dataset):
         return list(_data(good))
     if isinstance(good, int | float):
-        return [lambda value=value: value for value in NUMBERS]
+        return [partial(_same, value) for value in NUMBERS]
     return []
+
+
+def _changed(change: Callable[[Any], Any], good: Any) -> Any:
+    return change(copy.deepcopy(good))
+
+
+def _same(value: Any) -> Any:
+    return value
 
 
 def _many(value: Any) -> bool:
     """Does it ask for more work than a case may take?"""
     try:
-        return isinstance(value, int | float | np.number | decimal.Decimal) and not abs(value) <= 2**10
+        number: Any = value if isinstance(value, int | float | np.number | decimal.Decimal) else 0
+        return not bool(abs(number) <= 2**10)
     except (ArithmeticError, TypeError):
         return True

@@ -17,7 +17,8 @@ from tools.fuzz.bads import bad
 from tools.fuzz.names import Name, public
 
 WORK = goods.LIMITS | {"starts", "samples", "count", "most", "others", "tol", "seconds", "patience", "batch", "until",
-                       "rtol", "time", "record", "checkpoints", "widest", "log10_loss", "limit", "restarts", "surrogate",
+                       "rtol", "time", "record", "checkpoints", "widest", "log10_loss", "limit", "restarts",
+                       "surrogate",
                        "last", "blocks"}  # fmt: skip
 PLANS = (1, 1, 1, 1, 1, 1, 1, 2, 2, 0)  # how many of the arguments are bad
 

@@ -56,7 +56,14 @@ def _judge(case: str, kind: str, source: Random, folder: Path, seeds: Path) -> O
             words, action = made(source) if made else _file(chosen, source, folder, seeds)
     except Exception:
         raise ToolError(traceback.format_exc()) from None
-    return judged(case, words, action, folder, starts=bool(chosen and chosen.starts), sized=chosen is not None and bool(chosen.files))
+    return judged(
+        case,
+        words,
+        action,
+        folder,
+        starts=bool(chosen and chosen.starts),
+        sized=chosen is not None and bool(chosen.files),
+    )
 
 
 def _recipe(source: Random) -> tuple[str, Callable[[], Any]]:
@@ -70,8 +77,12 @@ def _request(source: Random) -> tuple[str, Callable[[], Any]]:
     from tools.fuzz.page import POINT, SETTING, request
 
     path = ("/flow", "/point", "/export")[source.integers(3)]
-    given = {"/flow": {"setting": SETTING}, "/point": POINT, "/export": {"recorded": [{"kind": "start"}]}}[path]
-    text = texts.odd_json_text(json.dumps({"tab": "a", **given}), source)
+    messages: dict[str, dict[str, Any]] = {
+        "/flow": {"setting": SETTING},
+        "/point": POINT,
+        "/export": {"recorded": [{"kind": "start"}]},
+    }
+    text = texts.odd_json_text(json.dumps({"tab": "a", **messages[path]}), source)
     body = text.encode("utf-8", "surrogatepass")
     body = body if source.random() < 0.8 else damage.BYTES[source.integers(len(damage.BYTES))](body, source)
     return f"{path} {body[:100]!r}", lambda: request(path, body)
@@ -99,6 +110,10 @@ def _damage(path: Path, source: Random, code: str) -> str:
     return f"as {suffix[1:]}"
 
 
+def _npy(path: Path, source: Random, code: str) -> None:
+    path.write_bytes(arrays.damage_npy(path.read_bytes(), source, code))
+
+
 def _text(change: Callable[[str, Random], str | bytes]) -> Callable[[Path, Random, str], None]:
     def write(path: Path, source: Random, code: str) -> None:
         changed = change(path.read_text(encoding="utf-8"), source)
@@ -109,7 +124,7 @@ def _text(change: Callable[[str, Random], str | bytes]) -> Callable[[Path, Rando
 
 FORMATS: dict[str, Callable[[Path, Random, str], None]] = {
     ".npz": arrays.damage_npz,
-    ".npy": lambda path, source, code: path.write_bytes(arrays.damage_npy(path.read_bytes(), source, code)) and None,
+    ".npy": _npy,
     ".safetensors": lambda path, source, code: arrays.damage_safetensors(path, source),
     ".json": _text(texts.odd_json_text),
     ".toml": _text(texts.odd_toml),

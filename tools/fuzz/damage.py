@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
 Random = np.random.Generator
 PAGE = b"<!doctype html><html><body>404 Not Found</body></html>"
-ODD = (b"", b"\0", b"\0" * 64, b"\xff\xfe\xfa", PAGE, b"\x89PNG\r\n\x1a\n", b"PK\x03\x04", b"\x93NUMPY", b"PAR1", b"null", b"{}",
-       b"[" * 100_000, b'{"a":' * 50_000, b"NaN", b"1e999", b"9" * 5000, "\ufeff".encode(), b"\x1f\x8b\x08", b"\x80\x04.")  # fmt: skip
+ODD = (b"", b"\0", b"\0" * 64, b"\xff\xfe\xfa", PAGE, b"\x89PNG\r\n\x1a\n", b"PK\x03\x04", b"\x93NUMPY", b"PAR1",
+       b"null", b"{}",
+       b"[" * 100_000, b'{"a":' * 50_000, b"NaN", b"1e999", b"9" * 5000, "\ufeff".encode(), b"\x1f\x8b\x08",
+       b"\x80\x04.")  # fmt: skip
 
 
 def flip(content: bytes, source: Random) -> bytes:
@@ -21,7 +24,9 @@ def flip(content: bytes, source: Random) -> bytes:
     changed = bytearray(content)
     reach = len(changed) if source.random() < 0.5 else min(len(changed), 400)
     for place in source.integers(reach, size=int(source.integers(1, 9))).tolist():
-        changed[place] = int(source.integers(256)) if source.random() < 0.5 else changed[place] ^ (1 << int(source.integers(8)))
+        changed[place] = (
+            int(source.integers(256)) if source.random() < 0.5 else changed[place] ^ (1 << int(source.integers(8)))
+        )
     return bytes(changed)
 
 
@@ -48,10 +53,11 @@ def move(content: bytes, source: Random) -> bytes:
 def size(content: bytes, source: Random) -> bytes:
     """Four or eight bytes that may be a size become a huge or negative one."""
     width = int(source.choice([4, 8]))
-    value = (2**31 - 1, 2**31, 2**32 - 1, 2**60, 2**63 - 1, 2**64 - 1, 10**12)[source.integers(7)]
+    value: int = (2**31 - 1, 2**31, 2**32 - 1, 2**60, 2**63 - 1, 2**64 - 1, 10**12)[source.integers(7)]
     place = int(source.integers(max(1, min(len(content) - width, 200 if source.random() < 0.5 else len(content)))))
-    order = "little" if source.random() < 0.7 else "big"
-    return content[:place] + (value % 2 ** (8 * width)).to_bytes(width, order) + content[place + width :]  # type: ignore[arg-type]
+    order: Literal["little", "big"] = "little" if source.random() < 0.7 else "big"
+    written = (value % 2 ** (8 * width)).to_bytes(width, order)
+    return bytes(content[:place] + written + content[place + width :])
 
 
 def other(content: bytes, source: Random) -> bytes:

@@ -1,6 +1,7 @@
 """Good values: for every parameter of a public function one that it takes, small enough that a call is quick.
 
-A case changes one or two of them (`tools.fuzz.bads`), so that what is wrong is met deep inside, not only at the start.
+A case changes one or two of them (`tools.fuzz.bads`), so that what is wrong is met deep inside,
+not only at the start.
 """
 
 from __future__ import annotations
@@ -42,7 +43,11 @@ def write_files(folder: Path) -> None:
     made["head"].save(folder / "head.safetensors")
     made["trajectory"].save(folder / "trajectory.npz")
     (folder / "sweep").mkdir(exist_ok=True)
-    state = {"center": torch.zeros(DIM), "prelulayer.W": torch.ones(DIM, WIDTH), "output_net.weight": torch.ones(2, WIDTH)}
+    state = {
+        "center": torch.zeros(DIM),
+        "prelulayer.W": torch.ones(DIM, WIDTH),
+        "output_net.weight": torch.ones(2, WIDTH),
+    }
     torch.save(state, folder / "reference.pt")
     (folder / "sweep.toml").write_text('function = "polyrelu.runs.experiments:mixture"\n[grid]\np = [1.0]\n')
 
@@ -64,7 +69,7 @@ def needed(parameter: inspect.Parameter) -> bool:
 def instance(kind: type) -> Any:
     """A good object of a class, for its methods."""
     made = world()
-    ready = {
+    ready: dict[str, Callable[[], Any]] = {
         "PolyReLUClassifier": lambda: made["head"],
         "Trajectory": lambda: made["trajectory"],
         "History": lambda: made["trajectory"].history,
@@ -94,11 +99,13 @@ LIMITS = {"steps", "max_evaluations", "points", "budget", "nodes", "epochs", "ro
 
 
 def _rows() -> torch.Tensor:
-    return world()["data"].rows(0, 6).clone()
+    found: torch.Tensor = world()["data"].rows(0, 6).clone()
+    return found
 
 
 def _labels() -> torch.Tensor:
-    return world()["data"].y[:6].clone()
+    found: torch.Tensor = world()["data"].y[:6].clone()
+    return found
 
 
 def _value(key: str) -> Callable[[], Any]:
@@ -112,7 +119,8 @@ def _plain(value: Any) -> Callable[[], Any]:
 GOOD: dict[str, Callable[[], Any]] = {
     **{name: _value("net") for name in ("net", "score", "model", "f", "F", "like")},
     **dict.fromkeys(("X", "W", "directions", "matrix", "X_like", "z"), _rows),
-    **dict.fromkeys(("positive", "negative", "clusters", "opposite", "m", "outputs", "groups", "workers", "total", "done",
+    **dict.fromkeys(("positive", "negative", "clusters", "opposite", "m", "outputs", "groups", "workers", "total",
+                     "done",
                      "others", "every", "probes"), _plain(1)),
     **dict.fromkeys(("alpha", "radius", "rho", "nu", "delta", "eps", "at_centre", "margin", "balance", "lipschitz",
                      "tolerance", "seconds"), _plain(0.1)),

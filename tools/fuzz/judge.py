@@ -43,7 +43,8 @@ class Outcome:
     refused: bool = False
 
 
-def judged(case: str, words: str, action: Callable[[], Any], folder: Path, *, starts: bool = False, sized: bool = False
+def judged(
+    case: str, words: str, action: Callable[[], Any], folder: Path, *, starts: bool = False, sized: bool = False
 ) -> Outcome:
     """Run ``action`` and judge it.
 
@@ -119,16 +120,19 @@ def _watched(printed: io.StringIO) -> Iterator[_Seen]:
         if not name.startswith(("polyrelu.", "sklearn.")):
             told(message, category, stacklevel + 1, *more, **rest)
 
-    with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            warnings.warn = warn  # type: ignore[assignment]
-            _NOW.append(seen)
-            try:
-                yield seen
-            finally:
-                _NOW.pop()
-                warnings.warn = told
+    with (
+        contextlib.redirect_stdout(printed),
+        contextlib.redirect_stderr(printed),
+        warnings.catch_warnings(record=True) as caught,
+    ):
+        warnings.simplefilter("always")
+        warnings.warn = warn
+        _NOW.append(seen)
+        try:
+            yield seen
+        finally:
+            _NOW.pop()
+            warnings.warn = told
     seen.warned += [
         f"{one.category.__name__}: {one.message} ({one.filename}:{one.lineno})"
         for one in caught

@@ -1,7 +1,8 @@
 """Every function, class and method that people may call, found by walking the package: no list to keep in step.
 
 A package that says what is public (``__all__``) is taken at its word. In one that does not, a function or class of a
-module without a leading underscore is public if all it needs is what people have: nets, data, tensors, numbers, texts.
+module without a leading underscore is public if all it needs is what people have: nets, data, tensors, numbers,
+texts.
 """
 
 from __future__ import annotations
@@ -20,11 +21,16 @@ import polyrelu
 SKIPPED = {"cli", "commands", "claims", "explorer", "runs", "paper_figures", "crosscheck"}  # commands read the files
 FIRST = {"net", "score", "model", "f", "X", "data", "trajectory", "history", "bracket", "brackets", "centres", "W",
          "directions", "matrix", "values", "log_contributions"}  # fmt: skip
-OWNED = {"Tensor", "Dataset", "nn.Module", "Module", "Net", "PolyReLUNet", "Score", "Trajectory", "History", "Bracket",
-         "float", "int", "str", "bool", "None", "Path", "ArrayLike", "Any", "OrthonormalMixture", "Sequence", "Shallow",
-         "Self", "Until", "torch.Tensor", "npt.NDArray", "slice", "torch.dtype", "Labelled", "Array", "Mapping", "dict"}  # fmt: skip
-STEPS = {"answer", "by_class", "certificate", "class_sums", "classes_of", "decisions", "fill", "fitting", "flip_radii", "general_walk", "gradient_to_margin",
-         "images", "inputs", "least_radius", "logits", "margin_of", "odd_map", "phi", "pulls", "quick_radius", "restore",
+OWNED = {"Tensor", "Dataset", "nn.Module", "Module", "Net", "PolyReLUNet", "Score", "Trajectory", "History",
+         "Bracket",
+         "float", "int", "str", "bool", "None", "Path", "ArrayLike", "Any", "OrthonormalMixture", "Sequence",
+         "Shallow",
+         "Self", "Until", "torch.Tensor", "npt.NDArray", "slice", "torch.dtype", "Labelled", "Array", "Mapping",
+         "dict"}  # fmt: skip
+STEPS = {"answer", "by_class", "certificate", "class_sums", "classes_of", "decisions", "fill", "fitting",
+         "flip_radii", "general_walk", "gradient_to_margin",
+         "images", "inputs", "least_radius", "logits", "margin_of", "odd_map", "phi", "pulls", "quick_radius",
+         "restore",
          "steps_between", "walk_on", "with_neurons"}  # fmt: skip
 
 
@@ -54,10 +60,9 @@ def public() -> dict[str, Name]:
         seen.add(id(thing))
         if inspect.isfunction(thing):
             found[path] = Name(path, thing)
-        elif inspect.isclass(thing) and not issubclass(thing, BaseException) and not _only_a_type(thing):
-            if not inspect.isabstract(thing):
-                found[path] = Name(path, thing)
-                found |= {name.path: name for name in _methods(path, thing)}
+        elif inspect.isclass(thing) and not _only_a_type(thing):
+            found[path] = Name(path, thing)
+            found |= {name.path: name for name in _methods(path, thing)}
     return dict(sorted(found.items()))
 
 
@@ -115,5 +120,7 @@ def _methods(path: str, kind: type) -> Iterator[Name]:
 
 
 def _only_a_type(kind: type) -> bool:
-    """Enumerations and protocols: nobody makes one."""
+    """Errors, enumerations, protocols and abstract classes: nobody makes one."""
+    if issubclass(kind, BaseException) or inspect.isabstract(kind):
+        return True
     return any(base.__module__ == "enum" for base in kind.__mro__) or bool(getattr(kind, "_is_protocol", False))

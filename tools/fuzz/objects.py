@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import decimal
 import gzip
+import importlib
 import io
 import pickle
 import struct
@@ -25,21 +26,28 @@ Random = np.random.Generator
 
 def damage_parquet(path: Path, source: Random) -> None:
     """A table whose columns are of other types, nested, empty, without values or without names."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
+    pa: Any = importlib.import_module("pyarrow")
+    pq: Any = importlib.import_module("pyarrow.parquet")
 
     table = pq.read_table(path)
     n = len(table)
     columns: tuple[Callable[[], Any], ...] = (
         lambda: pa.nulls(n), lambda: pa.array([None, *range(n - 1)]), lambda: pa.array(["a", None] * (n // 2)),
         lambda: pa.array([decimal.Decimal("1.5")] * n), lambda: pa.array([datetime.datetime(2020, 1, 1)] * n),
-        lambda: pa.array([datetime.timedelta(1)] * n), lambda: pa.array([{"a": 1, "b": [1]}] * n), lambda: pa.array([b"x"] * n),
-        lambda: pa.array([[1.0, 2.0], [1.0]] * (n // 2)), lambda: pa.array([[]] * n), lambda: pa.array([[None, 1.0]] * n),
-        lambda: pa.array([["a", "b"]] * n), lambda: pa.array([[[1.0]]] * n), lambda: pa.array([True, False] * (n // 2)),
-        lambda: pa.array(np.zeros(n, np.float16)), lambda: pa.array([2**63 - 1] * n), lambda: pa.array(["a", "b"] * (n // 2)).dictionary_encode(),
-        lambda: pa.array([float("nan")] * n), lambda: pa.array([1e300] * n), lambda: pa.array(["x" * 10_000] * n), lambda: pa.array([2**64 - 1] * n, pa.uint64()),
-        lambda: pa.array([[1.0, 2.0]] * n, pa.list_(pa.float32(), 2)), lambda: pa.array([("k", 1)] * n, pa.struct([("k", pa.string()), ("v", pa.int8())])) ,
-        lambda: pa.array([datetime.time(1)] * n), lambda: pa.array([""] * n), lambda: pa.array([["a"], None] * (n // 2)),
+        lambda: pa.array([datetime.timedelta(1)] * n), lambda: pa.array([{"a": 1, "b": [1]}] * n),
+        lambda: pa.array([b"x"] * n),
+        lambda: pa.array([[1.0, 2.0], [1.0]] * (n // 2)), lambda: pa.array([[]] * n),
+        lambda: pa.array([[None, 1.0]] * n),
+        lambda: pa.array([["a", "b"]] * n), lambda: pa.array([[[1.0]]] * n),
+        lambda: pa.array([True, False] * (n // 2)),
+        lambda: pa.array(np.zeros(n, np.float16)), lambda: pa.array([2**63 - 1] * n),
+        lambda: pa.array(["a", "b"] * (n // 2)).dictionary_encode(),
+        lambda: pa.array([float("nan")] * n), lambda: pa.array([1e300] * n), lambda: pa.array(["x" * 10_000] * n),
+        lambda: pa.array([2**64 - 1] * n, pa.uint64()),
+        lambda: pa.array([[1.0, 2.0]] * n, pa.list_(pa.float32(), 2)),
+        lambda: pa.array([("k", 1)] * n, pa.struct([("k", pa.string()), ("v", pa.int8())])) ,
+        lambda: pa.array([datetime.time(1)] * n), lambda: pa.array([""] * n),
+        lambda: pa.array([["a"], None] * (n // 2)),
     )  # fmt: skip
     way = source.random()
     place = int(source.integers(table.num_columns))
@@ -55,7 +63,9 @@ def damage_parquet(path: Path, source: Random) -> None:
         table = table.select(source.permutation(table.num_columns)[: source.integers(0, 3)].tolist())
     else:
         names = ["", "label", "y", "a\0b", table.column_names[0], "é" * 300]
-        table = table.rename_columns([names[source.integers(6)] if i == place else name for i, name in enumerate(table.column_names)])
+        table = table.rename_columns(
+            [names[source.integers(6)] if i == place else name for i, name in enumerate(table.column_names)]
+        )
     pq.write_table(table, path, compression=("snappy", "gzip", "zstd", "none")[source.integers(4)])
 
 
@@ -66,12 +76,16 @@ def damage_checkpoint(path: Path, source: Random, code: str) -> None:
     key = sorted(state)[source.integers(len(state))]
     given = state[key]
     odd: tuple[Callable[[], Any], ...] = (
-        lambda: None, lambda: 3, lambda: "x", lambda: [1.0], lambda: given.half(), lambda: given.long(), lambda: given.bool(),
-        lambda: given.to(torch.complex64), lambda: given.to_sparse(), lambda: given.to("meta"), lambda: given * float("nan"),
+        lambda: None, lambda: 3, lambda: "x", lambda: [1.0], lambda: given.half(), lambda: given.long(),
+        lambda: given.bool(),
+        lambda: given.to(torch.complex64), lambda: given.to_sparse(), lambda: given.to("meta"),
+        lambda: given * float("nan"),
         lambda: given[None], lambda: given.flatten()[0], lambda: given[:0], lambda: given.mT, lambda: given.double(),
-        lambda: torch.zeros(1).expand(10**6, 10**6), lambda: torch.zeros(1).expand(6, 10**10), lambda: torch.zeros(1).expand(10**9),
+        lambda: torch.zeros(1).expand(10**6, 10**6), lambda: torch.zeros(1).expand(6, 10**10),
+        lambda: torch.zeros(1).expand(10**9),
         lambda: given * 1e38, lambda: torch.nn.Parameter(given), lambda: given.numpy(), lambda: {"a": given},
-        lambda: torch.zeros(1).expand(1, 10**9), lambda: Payload(code), lambda: given.bfloat16(), lambda: given.to(torch.float8_e5m2),
+        lambda: torch.zeros(1).expand(1, 10**9), lambda: Payload(code), lambda: given.bfloat16(),
+        lambda: given.to(torch.float8_e5m2),
     )  # fmt: skip
     way = source.random()
     content: Any = stored
@@ -82,7 +96,17 @@ def damage_checkpoint(path: Path, source: Random, code: str) -> None:
     elif way < 0.8:
         state[("x", "", "center", 3, None)[source.integers(5)]] = state.pop(key)
     else:
-        content = ([], {}, None, 5, given, {"state_dict": None}, {"state_dict": []}, Payload(code), torch.nn.Linear(2, 2))[source.integers(9)]
+        content = (
+            [],
+            {},
+            None,
+            5,
+            given,
+            {"state_dict": None},
+            {"state_dict": []},
+            Payload(code),
+            torch.nn.Linear(2, 2),
+        )[source.integers(9)]
     if source.random() < 0.1:
         path.write_bytes(pickle.dumps(Payload(code), int(source.integers(6))))
         return
@@ -97,8 +121,10 @@ def damage_wheel(path: Path, source: Random, code: str) -> None:
     x, y = train
     odd = (odd_array(x, source), odd_array(y, source))
     contents: tuple[Any, ...] = (
-        (odd, train, train), (train, train), train, None, (train, train, (x,)), (train, train, None), {"a": 1}, Payload(code),
-        (Payload(code), train, train), (train, train, train, train), ([], [], []), (np.array([Payload(code)], dtype=object), y), "x" * 100,
+        (odd, train, train), (train, train), train, None, (train, train, (x,)), (train, train, None), {"a": 1},
+        Payload(code),
+        (Payload(code), train, train), (train, train, train, train), ([], [], []),
+        (np.array([Payload(code)], dtype=object), y), "x" * 100,
     )  # fmt: skip
     content = gzip.compress(pickle.dumps(contents[source.integers(len(contents))], int(source.integers(5))))
     if source.random() < 0.2:

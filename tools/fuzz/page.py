@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-SETTING = {"p": 3.0, "positive": 2, "negative": 1, "alpha": 0.1, "dim": 6, "samples": 20, "width": 4, "log10_scale": -3.0,
+SETTING = {"p": 3.0, "positive": 2, "negative": 1, "alpha": 0.1, "dim": 6, "samples": 20, "width": 4,
+           "log10_scale": -3.0,
            "seed": 0, "start": "balanced"}  # fmt: skip
 POINT = {"frame": 0, "centres": [0, 1], "point": [1.0, 0.0], "label": 1, "pgd": 0.0}
 
@@ -20,8 +21,10 @@ class PageError(Exception):
 def ask(app: Any, path: str, body: bytes, method: str = "POST") -> str:
     """The whole answer to one request, as text."""
     headers = [(b"host", b"127.0.0.1:80"), (b"content-type", b"application/json")]
-    scope = {"type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": method, "path": path, "raw_path": path.encode(),
-             "query_string": b"", "headers": headers, "scheme": "http", "server": ("127.0.0.1", 80), "client": ("127.0.0.1", 9), "root_path": ""}  # fmt: skip
+    scope = {"type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": method, "path": path,
+             "raw_path": path.encode(),
+             "query_string": b"", "headers": headers, "scheme": "http", "server": ("127.0.0.1", 80),
+             "client": ("127.0.0.1", 9), "root_path": ""}  # fmt: skip
     sent: list[dict[str, Any]] = []
 
     async def run() -> None:

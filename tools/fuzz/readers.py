@@ -66,6 +66,7 @@ def _head(path: Path) -> Any:
 
 def _each(pattern: str, action: Callable[[Path], Any]) -> Reader:
     """The same for every file of a folder; what one refuses does not keep the others from being read."""
+
     def read(folder: Path) -> None:
         refused = None
         for path in sorted(folder.glob(pattern)):
@@ -160,51 +161,66 @@ def kinds() -> dict[str, Kind]:
     """Every kind of file, by name."""
     return {
         "npz": Kind("head", ("data.npz",), (
-            _read("data.npz"), _read("data.npz:train:mod2"), _said("fit", "data.npz", *FIT), _said("fit", "data.npz", "--label", "kind", *FIT),
-            _said("fit", "data.npz", "--fine", "kind", *FIT), _said("predict", "plain.safetensors", "data.npz", "-o", "out.csv"),
+            _read("data.npz"), _read("data.npz:train:mod2"), _said("fit", "data.npz", *FIT),
+            _said("fit", "data.npz", "--label", "kind", *FIT),
+            _said("fit", "data.npz", "--fine", "kind", *FIT),
+            _said("predict", "plain.safetensors", "data.npz", "-o", "out.csv"),
             _said("evaluate", "plain.safetensors", "data.npz", *SMALL, "--out", "new"))),
         "npy": Kind("head", NPY, (
             _read("X.npy"), _said("fit", "X.npy", *FIT), _said("fit", "X.npy", "--label", "kind.npy", *FIT),
             _said("fit", "X.npy", "--fine", "kind.npy", *FIT), _said("predict", "plain.safetensors", "X.npy"),
             _said("predict", "plain.safetensors", "X.npy", "--label", "kind.npy"))),
-        "csv": Kind("head", ("data.csv",), (
-            _read("data.csv"), _said("fit", "data.csv", "--label", "label", "--fine", "kind", *FIT), _said("fit", "data.csv", *FIT),
-            _said("predict", "named.safetensors", "data.csv"), _said("predict", "plain.safetensors", "data.csv", "--label", "kind"))),
+        "csv": Kind("head", ("data.csv", "words.csv"), (
+            _read("data.csv"), _said("fit", "words.csv", "--label", "label", "--fine", "kind", *FIT),
+            _said("fit", "data.csv", *FIT), _said("predict", "named.safetensors", "words.csv"),
+            _said("predict", "named.safetensors", "data.csv", "--label", "kind"), _read("data.csv:test"))),
         "parquet": Kind("head", ("data.parquet",), (
-            _read("data.parquet"), _said("fit", "data.parquet", *FIT), _said("fit", "data.parquet", "--label", "kind", *FIT),
+            _read("data.parquet"), _said("fit", "data.parquet", *FIT),
+            _said("fit", "data.parquet", "--fine", "f1", *FIT),
             _said("predict", "plain.safetensors", "data.parquet"))),
         "safetensors": Kind("head", ("data.safetensors",), (
             _read("data.safetensors"), _said("fit", "data.safetensors", "--fine", "kind", *FIT),
             _said("predict", "plain.safetensors", "data.safetensors"))),
         "mapping": Kind("head", ("groups.*",), (_read("X.npy:groups.json"), _read("data.npz:groups.csv"))),
         "head": Kind("head", ("plain.safetensors", "named.safetensors", "fine.safetensors"), (
-            _each("*e*.safetensors", _head), _said("predict", "plain.safetensors", "data.npz", "--radius"), _said("predict", "named.safetensors", "data.csv"),
-            _said("predict", "fine.safetensors", "data.npz"), _said("evaluate", "named.safetensors", "data.csv", *SMALL, "--out", "new"),
+            _each("*e*.safetensors", _head), _said("predict", "plain.safetensors", "data.npz", "--radius"),
+            _said("predict", "named.safetensors", "words.csv"),
+            _said("predict", "fine.safetensors", "data.npz"),
+            _said("evaluate", "named.safetensors", "words.csv", *SMALL, "--out", "new"),
             _said("fit", "data.npz", "--epochs", 1, "--width", 3, "--quiet", "-o", "plain.safetensors")), 1.5),
         "net": Kind("net", ("net*.safetensors",), (
-            _each("net*.safetensors", _load), _each("net*.safetensors", _load), _said("evaluate", "net0.safetensors", "signs.npz", *SMALL, "--out", "new"),
+            _each("net*.safetensors", _load), _each("net*.safetensors", _load),
+            _said("evaluate", "net0.safetensors", "signs.npz", *SMALL, "--out", "new"),
             _said("inspect", "net0.safetensors", "signs.npz", "--out", "new", "--quiet")), 1.5),
         "run": Kind("run", ("run/*",), (
-            _trajectory, _said("flow", "--resume", "--out", "run", "--until-loss", 0.35, "--max-evaluations", 30, "--quiet"), _explore,
+            _trajectory, _said("flow", "--resume", "--out", "run", "--until-loss", 0.35, "--max-evaluations", 30,
+                               "--quiet"), _explore,
             _said("evaluate", "run", "mixture:dim=8,clusters=2+1,alpha=0.1,n=3", *SMALL, "--out", "new"),
             _said("inspect", "run", "mixture:dim=8,clusters=2+1,alpha=0.1,n=20", "--out", "new", "--quiet")), 1.5),
         "evaluation": Kind("evaluation", ("out/parts/*", "out/evaluation.json", "out/*.csv"), (
             _said("evaluate", "net.safetensors", "signs.npz", "--limit", 4, "--quiet", "--out", "out"),)),
-        "sweep": Kind("sweep", ("out/sweep.json", "out/results/*"), (_sweep, _said("sweep", "status", "out", "--json"), _said("sweep", "export", "out", "t.csv"))),
-        "sweep file": Kind("sweep", ("sweep.toml", "sweep.json"), (_sweep_file("sweep.toml"), _sweep_file("sweep.json"))),
+        "sweep": Kind("sweep", ("out/sweep.json", "out/results/*"),
+                      (_sweep, _said("sweep", "status", "out", "--json"), _said("sweep", "export", "out", "t.csv"))),
+        "sweep file": Kind("sweep", ("sweep.toml", "sweep.json"),
+                           (_sweep_file("sweep.toml"), _sweep_file("sweep.json"))),
         "claims": Kind("claims", ("out/results/*", "out/sweep.json", "out/claims.json"), (
             _said("claims", "run", CLAIM, "--out", "out", "--workers", 1, "--quiet"),), 0.05, starts=True),
         "reference": Kind("reference", ("*.pt", "*.pth"), (
-            _each("*.pt*", _reference), _said("evaluate", "--reference", "reference.pt", "--p", 2, "--data", "classes.npz", *SMALL, "--out", "new"))),
-        "images": Kind("images", ("images/*/*", "flat/*", "labels.csv"), (_said("data", "embed", "images", "-o", "images.npz", "--quiet"),
+            _each("*.pt*", _reference), _said("evaluate", "--reference", "reference.pt", "--p", 2, "--data",
+                                              "classes.npz", *SMALL, "--out", "new"))),
+        "images": Kind("images", ("images/*/*", "flat/*", "labels.csv"),
+                       (_said("data", "embed", "images", "-o", "images.npz", "--quiet"),
             _said("data", "embed", "flat", "--labels", "labels.csv", "-o", "images.npz", "--quiet")), 0.5),
         "archive": Kind("archive", ("mnist.*",), (_fetch("mnist.tgz"), _fetch("mnist.whl"), _cached)),
-        "predictions": Kind("head", ("predictions.csv",), (_said("predict", "plain.safetensors", "data.npz", "-o", "predictions.csv"),), 0.3),
+        "predictions": Kind("head", ("predictions.csv",),
+                            (_said("predict", "plain.safetensors", "data.npz", "-o", "predictions.csv"),), 0.3),
         "diagnosis": Kind("head", ("data.npz", "plain.safetensors"), (
-            _said("diagnose", "data.npz", "--model", "plain.safetensors", "--points", 3, "-o", "page.html", "--quiet"),), 0.1),
-        "export": Kind("head", ("plain.safetensors",), (_said("export", "plain.safetensors", "-o", "head.pt2"),), 0.02),
-        "bomb": Kind("bomb", ("bomb.*",), (_read("bomb.npz"), _fetch("bomb.whl"), _said("fit", "bomb.npz", *FIT)), 0.02),
+            _said("diagnose", "data.npz", "--model", "plain.safetensors", "--points", 3, "-o", "page.html",
+                  "--quiet"),), 0.1),
+        "export": Kind("head", ("plain.safetensors",), (_said("export", "plain.safetensors", "-o", "head.pt2"),),
+                       0.02),
+        "bomb": Kind("bomb", ("bomb.*",), (_read("bomb.npz"), _fetch("bomb.whl"), _said("fit", "bomb.npz", *FIT)),
+                     0.02),
         "recipe": Kind("recipe", (), (), 1.0),
         "request": Kind("recipe", (), (), 0.5),
     }  # fmt: skip
-

@@ -1,8 +1,9 @@
-"""Whole files of every kind, small, to be damaged: made once, by the commands and functions that people make them with."""
+"""Whole files of every kind, small, to be damaged: made once, by the commands and functions that people use."""
 
 from __future__ import annotations
 
 import gzip
+import importlib
 import io
 import json
 import pickle
@@ -25,7 +26,8 @@ DIM, ROWS = 6, 24
 SWEEP = 'function = "polyrelu.runs.experiments:mixture"\n[grid]\np = [1.0, 3.0]\n[fixed]\ndim = 6\nclusters = "2+1"\n'
 CLAIM = "A6"  # one that takes a second
 RECIPES = ("mixture:dim=6,clusters=2+1,alpha=0.1,n=9,seed=1", "sphere:dim=5,n=6", "symmetric:dim=4,n=8,margin=1",
-           "digits:parity", "digits:train:mod5", "mixture:dim=6,clusters=1+1,alpha=0.1,n=8,scale=sqrt_dim,rotate=1")  # fmt: skip
+           "digits:parity", "digits:train:mod5",
+           "mixture:dim=6,clusters=1+1,alpha=0.1,n=8,scale=sqrt_dim,rotate=1")  # fmt: skip
 
 
 def command(*words: object) -> int:
@@ -52,13 +54,19 @@ def rows() -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
 def tables(folder: Path) -> None:
     """The same rows in every format of a table."""
     X, kind = rows()
-    np.savez(folder / "data.npz", X=X, y=kind % 2, cluster=kind, centres=3 * np.eye(4, DIM, dtype=np.float32), kind=kind)
+    np.savez(
+        folder / "data.npz", X=X, y=kind % 2, cluster=kind, centres=3 * np.eye(4, DIM, dtype=np.float32), kind=kind
+    )
     for name, array in (("X", X), ("y", kind % 2), ("kind", kind)):
         np.save(folder / f"{name}.npy", array)
     names = [f"f{i}" for i in range(DIM)]
     lines = [",".join([*names, "kind", "label"])]
-    lines += [",".join([*map(repr, row), str(k), ("even", "odd")[k % 2]]) for row, k in zip(X.tolist(), kind, strict=True)]
+    lines += [",".join([*map(repr, row), str(k), str(k % 2)]) for row, k in zip(X.tolist(), kind, strict=True)]
     (folder / "data.csv").write_text("\n".join(lines) + "\n")
+    words = [
+        line.removesuffix("0") + "even" if line.endswith(",0") else line.removesuffix("1") + "odd" for line in lines[1:]
+    ]
+    (folder / "words.csv").write_text("\n".join([lines[0], *words]) + "\n")
     parquet(folder / "data.parquet")
     from safetensors.numpy import save_file
 
@@ -68,26 +76,32 @@ def tables(folder: Path) -> None:
 
 
 def parquet(path: Path) -> None:
-    """A table with columns of numbers, of lists and of text."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
+    """A table with columns of numbers and of lists."""
+    pa: Any = importlib.import_module("pyarrow")
+    pq: Any = importlib.import_module("pyarrow.parquet")
 
     X, kind = rows()
-    columns = {f"f{i}": X[:, i] for i in range(DIM - 2)} | {"vector": X[:, DIM - 2 :].tolist(), "kind": kind}
-    pq.write_table(pa.table({**columns, "label": ["even" if k % 2 == 0 else "odd" for k in kind]}), path)
+    columns = {f"f{i}": X[:, i] for i in range(DIM - 2)} | {"vector": X[:, DIM - 2 :].tolist()}
+    pq.write_table(pa.table({**columns, "label": kind % 2}), path)
 
 
 def net(folder: Path) -> None:
     """One net of every kind that can be saved."""
     mixture = polyrelu.OrthonormalMixture(DIM, 2, 2, 0.1)
     made = [
-        polyrelu.PolyReLUNet(DIM, 5, 2.5, init="balanced", scale=1e-3), polyrelu.PolyReLUNet(DIM, 4, 3.0, 3, bias=True, centre=torch.ones(DIM)),
-        nets.AverageClassifier(mixture.centres, mixture.labels), nets.CentreClassifier(mixture.centres, mixture.labels, 3.0),
-        nets.MLP(DIM, 3, 2, 2), nets.TanhNet(DIM, 3), nets.LogisticRegression(DIM), nets.GroupedNet(DIM, 2, 2), nets.FixedOutputNet(DIM, 4),
-        nets.ReadOut(polyrelu.PolyReLUNet(DIM, 4, 2.0, 3), (0, 0, 1)), nets.SmallCNN(4, 2, hidden=3), nets.ResNet(1, 4, 2, (1,), 2),
+        polyrelu.PolyReLUNet(DIM, 5, 2.5, init="balanced", scale=1e-3),
+        polyrelu.PolyReLUNet(DIM, 4, 3.0, 3, bias=True, centre=torch.ones(DIM)),
+        nets.AverageClassifier(mixture.centres, mixture.labels),
+        nets.CentreClassifier(mixture.centres, mixture.labels, 3.0),
+        nets.MLP(DIM, 3, 2, 2), nets.TanhNet(DIM, 3), nets.LogisticRegression(DIM), nets.GroupedNet(DIM, 2, 2),
+        nets.FixedOutputNet(DIM, 4),
+        nets.ReadOut(polyrelu.PolyReLUNet(DIM, 4, 2.0, 3), (0, 0, 1)), nets.SmallCNN(4, 2, hidden=3),
+        nets.ResNet(1, 4, 2, (1,), 2),
     ]  # fmt: skip
     for number, one in enumerate(made):
-        polyrelu.save(one, folder / f"net{number}.safetensors", about={"why": "to be damaged", "numbers": [1, 2.5, None]})
+        polyrelu.save(
+            one, folder / f"net{number}.safetensors", about={"why": "to be damaged", "numbers": [1, 2.5, None]}
+        )
     labelled(folder)
 
 
@@ -102,7 +116,7 @@ def head(folder: Path) -> None:
     """Heads of fit: of an archive, of a table with names, and with sub-classes."""
     tables(folder)
     small = ("--epochs", 2, "--width", 6, "--quiet")
-    for name, words in (("plain", ("data.npz",)), ("named", ("data.csv",)), ("fine", ("data.npz", "--fine", "kind"))):
+    for name, words in (("plain", ("data.npz",)), ("named", ("words.csv",)), ("fine", ("data.npz", "--fine", "kind"))):
         first, *more = words
         assert command("fit", folder / first, *more, *small, "-o", folder / f"{name}.safetensors") == 0
     (folder / "predictions.csv").write_text("row,prediction,probability\n0,0,0.9\n")
@@ -110,7 +124,21 @@ def head(folder: Path) -> None:
 
 def run(folder: Path) -> None:
     """A run of flow."""
-    small = ("--dim", 8, "--clusters", "2+1", "--samples", 40, "--width", 6, "--init", 0.01, "--until-loss", 0.4, "--quiet")
+    small = (
+        "--dim",
+        8,
+        "--clusters",
+        "2+1",
+        "--samples",
+        40,
+        "--width",
+        6,
+        "--init",
+        0.01,
+        "--until-loss",
+        0.4,
+        "--quiet",
+    )
     assert command("flow", *small, "--out", folder / "run") == 0
 
 
@@ -119,16 +147,30 @@ def evaluation(folder: Path) -> None:
     net = polyrelu.PolyReLUNet(DIM, 4, 2.0, seed=3)
     polyrelu.save(net, folder / "net.safetensors")
     labelled(folder)
-    assert command("evaluate", folder / "net.safetensors", folder / "signs.npz", "--limit", 4, "--quiet", "--out", folder / "out") == 0
+    assert (
+        command(
+            "evaluate",
+            folder / "net.safetensors",
+            folder / "signs.npz",
+            "--limit",
+            4,
+            "--quiet",
+            "--out",
+            folder / "out",
+        )
+        == 0
+    )
 
 
 def sweep(folder: Path) -> None:
     """A sweep's file, and its folder with a result and a failure."""
     (folder / "sweep.toml").write_text(SWEEP)
-    (folder / "sweep.json").write_text(json.dumps({"function": "polyrelu.runs.experiments:mixture", "settings": [{"p": 1.0}]}))
+    (folder / "sweep.json").write_text(
+        json.dumps({"function": "polyrelu.runs.experiments:mixture", "settings": [{"p": 1.0}]})
+    )
     from polyrelu.sweep import Sweep, run_sweep
 
-    run_sweep(Sweep("tools.fuzz.goods:example", [{"p": 1.0}, {"p": 2.5}, {"q": 1}][:2]), folder / "out", workers=1)
+    run_sweep(Sweep("tools.fuzz.goods:example", [{"p": 1.0}, {"p": 2.5}]), folder / "out", workers=1)
 
 
 def claims(folder: Path) -> None:
@@ -162,7 +204,12 @@ def archive(folder: Path) -> None:
     source = np.random.default_rng(0)
     x, y = source.integers(0, 256, (3, 784), dtype=np.uint8), np.array([1, 2, 3], dtype=np.uint8)
     with tarfile.open(folder / "mnist.tgz", "w:gz") as tar:
-        for name, array in (("train-images-idx3", x.reshape(3, 28, 28)), ("train-labels-idx1", y), ("t10k-images-idx3", x.reshape(3, 28, 28)), ("t10k-labels-idx1", y)):
+        for name, array in (
+            ("train-images-idx3", x.reshape(3, 28, 28)),
+            ("train-labels-idx1", y),
+            ("t10k-images-idx3", x.reshape(3, 28, 28)),
+            ("t10k-labels-idx1", y),
+        ):
             content = bytes([0, 0, 8, array.ndim]) + struct.pack(f">{array.ndim}I", *array.shape) + array.tobytes()
             info = tarfile.TarInfo(f"package/data/{name}-ubyte")
             info.size = len(content)
@@ -189,7 +236,8 @@ def nothing(folder: Path) -> None:
 
 
 SEEDS: dict[str, Callable[[Path], None]] = {
-    "table": tables, "net": net, "head": head, "run": run, "evaluation": evaluation, "sweep": sweep, "claims": claims, "reference": reference,
+    "table": tables, "net": net, "head": head, "run": run, "evaluation": evaluation, "sweep": sweep,
+    "claims": claims, "reference": reference,
     "images": images, "archive": archive, "bomb": bomb, "recipe": nothing,
 }  # fmt: skip
 

@@ -58,8 +58,8 @@ class Tally:
             lines.append(_line(kind, counted, columns))
         lines.append(_line("all", total, columns))
         lines.append(
-            f"{len(self.findings)} findings in {self.done} cases, {seconds:.0f} s; at most {self.grown / 2**20:.0f} MiB "
-            f"of memory for a case (allowed: {MOST / 2**20:.0f})"
+            f"{len(self.findings)} findings in {self.done} cases, {seconds:.0f} s; memory of a case at most "
+            f"{self.grown / 2**20:.0f} MiB (allowed: {MOST / 2**20:.0f})"
         )
         return "\n".join(lines)
 

@@ -11,14 +11,20 @@ import numpy as np
 
 Random = np.random.Generator
 VALUES: tuple[Any, ...] = (
-    None, True, False, 0, 1, -1, 2, 10**6, 10**12, 10**30, -(10**30), 0.5, 1e308, 1e-320, math.nan, math.inf, -math.inf, "",
-    "a", "2", "nan", "\0", "x" * 2000, "é", "\ud800", [], [1], [[1]], [None], ["a"], {}, {"a": 1}, {"": None}, "float32", "cpu",
+    None, True, False, 0, 1, -1, 2, 10**6, 10**12, 10**30, -(10**30), 0.5, 1e308, 1e-320, math.nan, math.inf,
+    -math.inf, "",
+    "a", "2", "nan", "\0", "x" * 2000, "é", "\ud800", [], [1], [[1]], [None], ["a"], {}, {"a": 1}, {"": None},
+    "float32", "cpu",
     "__import__('os')", "../../x", "<script>", "2020-01-01", [1, "a"], {"$float": "x"}, {"$float": []}, [[]] * 40,
 )  # fmt: skip
-CELLS = ("", " ", "nan", "inf", "-inf", "1e999", "abc", "1,2", '"', '""', "'", "0x1f", "1_000", "١", "None", "true", "1e-320",
-         "9" * 400, "x" * 140_000, "=1+1", "-", "+", ".", "1.2.3", "\t", "NaN", "#", "2020-01-01", "½", "\u2028", "1j")  # fmt: skip
-LINES = ("p = [", "[grid]", "[fixed]", 'function = "os:system"', "function = 3", "p = nan", "p = [[1]]", "a.b.c = 1", "seed = -1",
-         "[[settings]]", "[settings]", 'x = """', "p = 2020-01-01", "p = 99999999999999999999999", "p = [1e400]", "p = {a = 1}")  # fmt: skip
+CELLS = ("", " ", "nan", "inf", "-inf", "1e999", "abc", "1,2", '"', '""', "'", "0x1f", "1_000", "١", "None", "true",
+         "1e-320",
+         "9" * 400, "x" * 140_000, "=1+1", "-", "+", ".", "1.2.3", "\t", "NaN", "#", "2020-01-01", "½", "\u2028",
+         "1j")  # fmt: skip
+LINES = ("p = [", "[grid]", "[fixed]", 'function = "os:system"', "function = 3", "p = nan", "p = [[1]]",
+         "a.b.c = 1", "seed = -1",
+         "[[settings]]", "[settings]", 'x = """', "p = 2020-01-01", "p = 99999999999999999999999", "p = [1e400]",
+         "p = {a = 1}")  # fmt: skip
 
 
 def odd_json(value: Any, source: Random) -> Any:
@@ -49,8 +55,10 @@ def odd_json(value: Any, source: Random) -> Any:
 def odd_json_text(text: str, source: Random) -> str:
     """JSON with a place changed, or text that only looks like it."""
     if source.random() < 0.15:
-        ways = (text[:-1], text + "}", text.replace(":", "", 1), text.replace('"', "'"), "NaN", "[" * 50_000, "9" * 5000, "",
-                text.replace("{", '{"a":1,"a":2,', 1), text.replace("1", "1e999"), text.replace("0", "Infinity", 1))  # fmt: skip
+        ways = (text[:-1], text + "}", text.replace(":", "", 1), text.replace('"', "'"), "NaN", "[" * 50_000,
+                "9" * 5000, "",
+                text.replace("{", '{"a":1,"a":2,', 1), text.replace("1", "1e999"),
+                text.replace("0", "Infinity", 1))  # fmt: skip
         return ways[source.integers(len(ways))]
     content = odd_json(json.loads(text), source)
     if isinstance(content, dict) and "check" in content and source.random() < 0.8:
@@ -72,7 +80,9 @@ def _digest(content: dict[str, Any]) -> str:
 
 
 def _places(value: Any) -> Any:
-    items = list(value.items()) if isinstance(value, dict) else list(enumerate(value)) if isinstance(value, list) else []
+    items = (
+        list(value.items()) if isinstance(value, dict) else list(enumerate(value)) if isinstance(value, list) else []
+    )
     for key, inner in items:
         yield value, key
         yield from _places(inner)
@@ -138,5 +148,7 @@ def odd_recipe(text: str, source: Random) -> str:
     letters = list(text)
     for _ in range(int(source.integers(1, 4))):
         place = int(source.integers(len(letters) + 1))
-        letters[place : place + int(source.integers(2))] = [(",", "=", ":", "9", "-", "é", "\0", "+", " ", "e", "/")[source.integers(11)]]
+        letters[place : place + int(source.integers(2))] = [
+            (",", "=", ":", "9", "-", "é", "\0", "+", " ", "e", "/")[source.integers(11)]
+        ]
     return "".join(letters)
