@@ -15,6 +15,7 @@ import functools
 import inspect
 import operator
 import os
+import re
 import sys
 import types
 import typing
@@ -139,7 +140,7 @@ def _one(name: str, value: Any, check: Check, expected: str) -> Any:
     try:
         return check(value)
     except InputError as error:
-        raise InputError(f"{name}: {error}") from None
+        raise InputError(re.sub(r"^(tensor|net)\b", name, str(error))) from None
     except (TypeError, ValueError, OverflowError, RuntimeError):
         raise InputError(f"{name}={shown(value)}: expected {expected}.") from None
 
@@ -307,7 +308,7 @@ def with_numbers(value: Any) -> Any:
         lazy = is_lazy(tensor) or tensor.device.type == "meta"
         require(not lazy, "net", f"no numbers in {name!r} yet", "a module with weights")
         require(not tensor.is_quantized and tensor.layout == strided, "net", f"odd {name!r}", "dense weights")
-        require(not tensor.isnan().any(), "net", f"NaN in {name!r}", "numbers as weights")
+        require(not tensor.isnan().any(), f"net.{name}", "NaN or infinity", "finite numbers")
     return value
 
 

@@ -35,7 +35,18 @@ from polyrelu.robust.provable import Provable
 from polyrelu.train.going_on import GoingOn, location_of
 from polyrelu.train.head_start import location
 from polyrelu.train.settings import HeadSettings
-from polyrelu.train.targets import Array, Problem, Targets, as_targets, fine_of, labels_of, numbers, rows_of, weights_of
+from polyrelu.train.targets import (
+    Array,
+    Problem,
+    Targets,
+    as_input_error,
+    as_targets,
+    fine_of,
+    labels_of,
+    numbers,
+    rows_of,
+    weights_of,
+)
 from polyrelu.train.trajectory import Progress
 
 ROWS = 4096  # at a time in predict
@@ -285,7 +296,8 @@ class PolyReLUClassifier(Provable, ClassifierMixin, BaseEstimator):  # type: ign
         return HeadSettings.of(params, weighted=sample_weight is not None)
 
     def _seed(self) -> int:
-        return int(check_random_state(self.random_state).randint(2**31 - 1))
+        with as_input_error():
+            return int(check_random_state(self.random_state).randint(2**31 - 1))
 
     def _points(self, X: Any, y: Any) -> tuple[Tensor, Tensor]:
         """Rows in memory on the CPU, and labels as the net takes them; the predicted ones if y is None."""

@@ -61,7 +61,7 @@ def write_atomically(path: str | Path, write: Callable[[Path], object]) -> Path:
         if isinstance(error, OSError) and error.errno not in ODD_NAMES:
             raise
         reason = getattr(error, "strerror", None) or error
-        raise InputError(f"path={shown(path)}: expected a file in a folder that is there ({reason}).") from None
+        raise InputError(f"path={str(path)[:200]}: expected a file that can be written ({reason}).") from None
     os.close(handle)
     temporary = Path(name)
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -70,7 +71,9 @@ class Provable:
         With ``attacked`` a pair: that, and the share that no attack could break. The truth lies between.
         """
         net, points, labels, starts = self._scene(X, y, pool)
-        proven, unbroken = held(net, points, labels, radius, pool=starts, seed=seed)
+        proven, unbroken = held(
+            net, points, labels, float(radius) if isinstance(radius, Real) else radius, pool=starts, seed=seed
+        )
         certified = float(proven.double().mean())
         return (certified, float(unbroken.double().mean())) if attacked else certified
 

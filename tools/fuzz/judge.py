@@ -1,7 +1,6 @@
 """What may come of a case: a result, or an `InputError`. Everything else is a finding.
 
-traceback   any other exception; scikit-learn's own (`NotFittedError`, and the ValueError and TypeError of its checks of
-            X, y and parameters) are allowed from the estimator, whose contract with scikit-learn they are
+traceback   any other exception; only scikit-learn's `NotFittedError` is allowed too, which is its word for that
 text        a complaint in words that nobody can act on: a traceback on stderr, an unknown exit status
 warning     a warning that people would see and that neither polyrelu nor, for the estimator, scikit-learn wrote
 code        something in a file was run: the canary file is there, or a process was started
@@ -82,10 +81,7 @@ def _error(error: BaseException) -> tuple[str, str, bool]:
 
     from polyrelu import InputError
 
-    frames = [frame.f_globals.get("__name__", "") for frame, _ in traceback.walk_tb(error.__traceback__)]
-    estimator = any(name.startswith("polyrelu.estimator") for name in frames)
-    checked = estimator and frames[-1].startswith("sklearn.") and isinstance(error, ValueError | TypeError)
-    if isinstance(error, InputError | NotFittedError) or checked:
+    if isinstance(error, InputError | NotFittedError):
         return "", f"{type(error).__name__}: {error}", True
     lines = traceback.format_exception(type(error), error, error.__traceback__)
     return "traceback", "".join(lines)[-6000:], False

@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any, final
 from unittest import mock
 
+import numpy as np
+
 from polyrelu import InputError
 from tools.fuzz.seeds import CLAIM, command, rows
 
@@ -59,6 +61,7 @@ def _head(path: Path) -> Any:
     import polyrelu
 
     head, (X, kind) = polyrelu.PolyReLUClassifier.load(path), rows()
+    X = np.hstack([X, X])[:, : head.n_features_in_]
     head.predict_proba(X)
     head.score(X, head.classes_[kind % 2])
     return head.certify(X[:2], budget=polyrelu.Budget(nodes=1))
@@ -176,14 +179,15 @@ def kinds() -> dict[str, Kind]:
             _said("predict", "named.safetensors", "data.csv", "--label", "kind"), _read("data.csv:test"))),
         "parquet": Kind("head", ("data.parquet",), (
             _read("data.parquet"), _said("fit", "data.parquet", *FIT),
-            _said("fit", "data.parquet", "--fine", "f1", *FIT),
+            _said("fit", "data.parquet", "--label", "label", *FIT),
             _said("predict", "plain.safetensors", "data.parquet"))),
         "safetensors": Kind("head", ("data.safetensors",), (
             _read("data.safetensors"), _said("fit", "data.safetensors", "--fine", "kind", *FIT),
             _said("predict", "plain.safetensors", "data.safetensors"))),
         "mapping": Kind("head", ("groups.*",), (_read("X.npy:groups.json"), _read("data.npz:groups.csv"))),
         "head": Kind("head", ("plain.safetensors", "named.safetensors", "fine.safetensors"), (
-            _each("*e*.safetensors", _head), _said("predict", "plain.safetensors", "data.npz", "--radius"),
+            _each("[pf]*.safetensors", _head), _each("named.safetensors", _head),
+            _said("predict", "plain.safetensors", "data.npz", "--radius"),
             _said("predict", "named.safetensors", "words.csv"),
             _said("predict", "fine.safetensors", "data.npz"),
             _said("evaluate", "named.safetensors", "words.csv", *SMALL, "--out", "new"),
@@ -200,7 +204,8 @@ def kinds() -> dict[str, Kind]:
         "evaluation": Kind("evaluation", ("out/parts/*", "out/evaluation.json", "out/*.csv"), (
             _said("evaluate", "net.safetensors", "signs.npz", "--limit", 4, "--quiet", "--out", "out"),)),
         "sweep": Kind("sweep", ("out/sweep.json", "out/results/*"),
-                      (_sweep, _said("sweep", "status", "out", "--json"), _said("sweep", "export", "out", "t.csv"))),
+                      (_sweep, _said("sweep", "status", "out", "--json"),
+                       _said("sweep", "export", "out", "--to", "t.csv"))),
         "sweep file": Kind("sweep", ("sweep.toml", "sweep.json"),
                            (_sweep_file("sweep.toml"), _sweep_file("sweep.json"))),
         "claims": Kind("claims", ("out/results/*", "out/sweep.json", "out/claims.json"), (
