@@ -21,6 +21,7 @@ from typing import final
 import torch
 from torch import Tensor
 
+from polyrelu.checks import checked
 from polyrelu.nets import PolyReLUNet
 from polyrelu.nets.power import relu_power
 from polyrelu.robust._threads import single_threaded
@@ -229,6 +230,7 @@ class Ray:
         return margin_of(logits[:, 0] if len(net.V) == 1 else logits, self.y)
 
 
+@checked
 def reduce(net: PolyReLUNet, tol: float = 1e-3, arithmetic: Arithmetic = REAL) -> Shallow:
     """Group the neurons of ``net`` so that the mistake moves radii by well under ``tol`` (and is accounted for)."""
     neurons = Neurons.of(net, arithmetic)

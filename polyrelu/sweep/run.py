@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from polyrelu.checks import checked
 from polyrelu.errors import InputError, require
 from polyrelu.interrupt import Patience
 from polyrelu.sweep import local
@@ -22,6 +23,7 @@ from polyrelu.threads import cores
 ENGINES = ("local", "ray")
 
 
+@checked
 def run_sweep(
     sweep: Sweep,
     out: str | Path,
