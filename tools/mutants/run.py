@@ -11,6 +11,7 @@ import shutil
 import signal
 import sys
 import time
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from compileall import compile_dir
 from dataclasses import dataclass, field
@@ -21,8 +22,8 @@ from typing import Any
 from tools.mutants.locate import PACKAGE, ROOT, TESTS
 
 HEAVY = ("numpy", "torch", "torch.nn.functional", "scipy.linalg", "scipy.optimize", "scipy.special", "sklearn.base",
-         "sklearn.utils.validation", "safetensors.torch", "pytest", "_pytest.assertion.rewrite", "hypothesis", "mpmath",
-         "starlette.applications", "starlette.testclient", "pyarrow.parquet", "jinja2", "typer", "rich.console",
+         "sklearn.utils.validation", "safetensors.torch", "pytest", "_pytest.assertion.rewrite", "mpmath",
+         "pyarrow.parquet", "jinja2", "typer", "rich.console",
          "matplotlib.figure", "pandas")  # fmt: skip
 LEFT_OUT = shutil.ignore_patterns(".git", ".venv", "out", "build", "dist", "__pycache__", ".*_cache", ".hypothesis")
 MEMORY = 16 * 2**30  # bytes of address space; one that wants more has been noticed
@@ -106,6 +107,8 @@ def _start(job: Job) -> int:
     if process == 0:
         try:
             _test(job)
+        except BaseException:
+            traceback.print_exc()
         finally:
             os._exit(0)
     return process
