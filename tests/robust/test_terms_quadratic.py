@@ -236,3 +236,19 @@ def test_a_solver_that_is_wrong_proves_less_and_never_more(monkeypatch, p, wrong
         net, X, y, exact = exact_case(seed, 8, 20)
         assert (quadratic_radius(net, X, y) <= exact).all()
         assert (quick_radius(net, X, y, -0.3 * X) <= exact).all()
+
+
+KINDS = ["plain", "bias", "normalised", "classes", "one side"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_quadratic_radii_are_between_the_truth_and_a_floor(sandwiched, kind):
+    sandwiched("quadratic", lambda net, X, y, norm: quadratic_radius(net, X, y), kind, [1.0, 2.0, 3.0, 4.0, 7.5], [2.0])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_quick_radii_are_between_the_truth_and_a_floor(sandwiched, kind):
+    def quick(net, X, y, norm):
+        return quick_radius(net, X, y, torch.zeros_like(X))
+
+    sandwiched("quick", quick, kind, [1.0, 2.0, 3.0, 4.0, 7.5], [2.0])

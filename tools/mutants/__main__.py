@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import random
+import signal
 import sys
 import tempfile
 import time
@@ -44,17 +45,20 @@ def main() -> int:
         print(f"{len(chosen)} of {len(everything)} mutants")
         return 0
     kept = Kept(asked.out / "results.jsonl", asked.fresh)
+    for number in (signal.SIGINT, signal.SIGTERM):  # also where a shell started it in the background
+        signal.signal(number, signal.default_int_handler)
     preload()
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
         slots = copies(Path(folder), asked.workers)
-        times = _unmutated(targets, slots)
-        chosen_set = set(chosen)
-        planted = Planted(targets, [m for m in everything if m in chosen_set], times, asked.longest, kept)
+        done: dict[Mutant, Outcome] = {}
         try:
+            times = _unmutated(targets, slots)
+            planted = Planted(targets, chosen, times, asked.longest, kept)
+            done = planted.known
             planted.run(slots)
         except KeyboardInterrupt:
             print("\nStopped; what is done is kept, the same command goes on.", file=sys.stderr)
-    done = {mutant: planted.known[mutant] for mutant in chosen if mutant in planted.known}
+    done = {mutant: done[mutant] for mutant in chosen if mutant in done}
     unexplained = report(done, everything, [target.subject for target in targets])
     if len(done) < len(chosen):
         print(f"{len(chosen) - len(done)} of {len(chosen)} mutants were not tried.")

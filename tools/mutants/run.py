@@ -156,7 +156,7 @@ class _First:
 def _test(job: Job) -> None:
     """In the forked process: the tests, in the copy, with the copy first on every path."""
     os.setsid()
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     said = os.open(job.slot / "said.txt", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     silent = os.open(os.devnull, os.O_RDONLY)
