@@ -15,7 +15,7 @@ from tools.mutants.record import Kept, Outcome, report
 from tools.mutants.run import Job, Result, copies, preload, run
 from tools.mutants.targets import TARGETS, Target
 
-PATIENCE = 8.0  # times the time without a mutant, and a minute, that tests may take with one
+PATIENCE = 5.0  # times the processor time without a mutant, and half a minute, that tests may take with one
 
 
 def main() -> int:
@@ -75,6 +75,7 @@ def _unmutated(targets: list[Target], slots: list[Path]) -> dict[str, float]:
         return Job(None, [waiting.pop(0)], 1800.0) if waiting else None
 
     for result in run(following, slots):
+        print(f"{result.seconds:6.1f} s  {result.job.tests[0]}", flush=True)
         times[result.job.tests[0]] = result.seconds
         if result.noticed:
             failed.append(result.by)
@@ -126,7 +127,7 @@ class Planted:
             return None
         mutant = self.waiting.pop(0)
         tests = sorted(self.tests[mutant.target], key=lambda file: self._worth(mutant.target, file), reverse=True)
-        limit = 60 + PATIENCE * sum(self.times[file] for file in tests)
+        limit = 30 + PATIENCE * sum(self.times[file] for file in tests)
         content = mutant.edit.applied((ROOT / mutant.file).read_bytes())
         return Job(mutant, tests, limit, mutant.file, content)
 

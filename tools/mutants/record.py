@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from tools.mutants.locate import ROOT, Mutant, digest
+from tools.mutants.run import LATE
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -91,7 +92,7 @@ def report(outcomes: dict[Mutant, Outcome], everything: list[Mutant], targets: l
         row = rows[mutant.target]
         row[0] += 1
         row[1] += outcome.noticed
-        row[4] += outcome.by == "time limit"
+        row[4] += outcome.by == LATE
         if outcome.noticed:
             continue
         reason = next((one for one in known if one.covers(mutant)), None)
@@ -100,7 +101,7 @@ def report(outcomes: dict[Mutant, Outcome], everything: list[Mutant], targets: l
             unexplained += 1
             function, rule, before, after = mutant.place
             print(f"survived  {function} ({mutant.file}:{mutant.edit.line})\n  {rule}: {before}  ->  {after}")
-    late = [mutant for mutant, outcome in outcomes.items() if outcome.by == "time limit"]
+    late = [mutant for mutant, outcome in outcomes.items() if outcome.by == LATE]
     for mutant in late:
         print(f"noticed by the time limit only: {' | '.join(mutant.place)}")
     for one in (one for one in known if one.function.split(":")[0] in targets):

@@ -26,12 +26,17 @@ HEAVY = ("numpy", "torch", "torch.nn.functional", "scipy.linalg", "scipy.optimiz
          "pyarrow.parquet", "jinja2", "typer", "rich.console",
          "matplotlib.figure", "pandas")  # fmt: skip
 LEFT_OUT = shutil.ignore_patterns(".git", ".venv", "out", "build", "dist", "__pycache__", ".*_cache", ".hypothesis")
+WAIT = 20  # times the limit, on the clock, after which a process is taken to wait for ever
+LATE = "time limit"
 MEMORY = 16 * 2**30  # bytes of address space; one that wants more has been noticed
 
 
 @dataclass
 class Job:
-    """Test files to run, in this order, with ``content`` in place of ``file``; ``limit`` in seconds."""
+    """Test files to run, in this order, with ``content`` in place of ``file``; ``limit`` in seconds of processor time.
+
+    So that a busy machine changes nothing; a process that waits for ever is ended after WAIT times as long.
+    """
 
     name: Any
     tests: Sequence[str]
@@ -44,7 +49,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Result:
-    """What came of a job: ``noticed`` by the test ``by``, in so many seconds."""
+    """What came of a job: ``noticed`` by the test ``by``, in so many seconds of processor time."""
 
     job: Job
     noticed: bool
@@ -84,14 +89,15 @@ def run(jobs: Callable[[], Job | None], slots: list[Path]) -> Iterator[Result]:
             if not running:
                 return
             for process, job in list(running.items()):
-                ended = os.waitpid(process, os.WNOHANG)[0] == process
-                late = time.monotonic() - job.began > job.limit
-                if ended or late:
+                number, status, used = os.wait4(process, os.WNOHANG)
+                late = time.monotonic() - job.began > WAIT * job.limit
+                if number == process or late:
                     del running[process]
-                    _end(process, wait=not ended)
+                    _end(process, wait=number != process)
                     _restore(job)
                     free.append(job.slot)
-                    yield _result(job, late and not ended)
+                    spent = os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGXCPU
+                    yield _result(job, spent or number != process, used.ru_utime + used.ru_stime)
             time.sleep(0.02)
     finally:
         for process in running:
@@ -128,10 +134,9 @@ def _end(process: int, *, wait: bool) -> None:
             os.waitpid(process, 0)
 
 
-def _result(job: Job, late: bool) -> Result:
-    seconds = time.monotonic() - job.began
+def _result(job: Job, late: bool, seconds: float) -> Result:
     if late:
-        return Result(job, True, "time limit", seconds)
+        return Result(job, True, LATE, seconds)
     try:
         found = json.loads((job.slot / "result.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -158,6 +163,7 @@ def _test(job: Job) -> None:
     os.setsid()
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    resource.setrlimit(resource.RLIMIT_CPU, (int(job.limit) + 1, resource.RLIM_INFINITY))
     said = os.open(job.slot / "said.txt", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     silent = os.open(os.devnull, os.O_RDONLY)
     for stream, target in ((silent, 0), (said, 1), (said, 2)):
