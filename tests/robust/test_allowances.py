@@ -123,7 +123,7 @@ def numbers(found: Any) -> Iterator[float]:
         if found.is_floating_point():
             yield float(found.nan_to_num(0.0, 0.0, 0.0).sum())
     elif isinstance(found, float):
-        yield found
+        yield found if math.isfinite(found) else 0.0
     elif isinstance(found, (tuple, list)):
         for part in found:
             yield from numbers(part)
