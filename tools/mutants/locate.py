@@ -88,6 +88,7 @@ def tests_of(target: Target) -> list[str]:
     return [file for file, names in users().items() if names & set(target.names)]
 
 
+@cache
 def mutants_of(target: Target) -> list[Mutant]:
     """All that can be planted in a target."""
     file = home(target.subject)

@@ -46,17 +46,19 @@ class Edit:
 
 
 def plant(source: bytes, kinds: frozenset[str]) -> list[Edit]:
-    """Every error these kinds of rules can plant in a module, each of which still parses."""
+    """Every error that these kinds of rules can plant in a module."""
     planter = _Planter(source, kinds)
     planter.module()
-    good = []
-    for edit in planter.edits:
-        try:
-            ast.parse(edit.applied(source))
-        except SyntaxError:
-            continue
-        good.append(edit)
-    return good
+    return [edit for edit in planter.edits if _parses(edit.after)]
+
+
+def _parses(text: str) -> bool:
+    """Is it a whole expression? A piece of one, a sign or a name, is put where another was."""
+    try:
+        ast.parse(text, mode="eval" if text.startswith("(") else "exec")
+    except SyntaxError:
+        return not text.startswith("(")
+    return True
 
 
 class _Planter:
