@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import importlib
 import json
 import os
@@ -22,9 +23,9 @@ from typing import Any
 from tools.mutants.locate import PACKAGE, ROOT, TESTS
 
 HEAVY = ("numpy", "torch", "torch.nn.functional", "scipy.linalg", "scipy.optimize", "scipy.special", "sklearn.base",
-         "sklearn.utils.validation", "safetensors.torch", "pytest", "_pytest.assertion.rewrite", "mpmath",
-         "pyarrow.parquet", "jinja2", "typer", "rich.console",
-         "matplotlib.figure", "pandas")  # fmt: skip
+         "sklearn.utils.validation", "safetensors.torch", "pytest", "_pytest.assertion.rewrite", "hypothesis", "mpmath",
+         "starlette.applications", "pyarrow.parquet", "jinja2", "typer", "rich.console", "matplotlib.figure",
+         "pandas")  # fmt: skip
 LEFT_OUT = shutil.ignore_patterns(".git", ".venv", "out", "build", "dist", "__pycache__", ".*_cache", ".hypothesis")
 WAIT = 20  # times the limit, on the clock, after which a process is taken to wait for ever
 LATE = "time limit"
@@ -65,6 +66,7 @@ def preload() -> None:
     import torch
 
     torch.set_num_threads(1)
+    gc.freeze()
     assert PACKAGE not in sys.modules
 
 
@@ -176,6 +178,7 @@ def _test(job: Job) -> None:
 
     first = _First()
     options = ["-x", "-q", "--no-header", "-p", "no:cacheprovider", "-p", "no:xdist"]
+    options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # of plugins that are loaded before
     temporary = f"--basetemp={job.slot / 'tmp'}"
     code = int(pytest.main([*options, temporary, *job.tests], plugins=[first]))
     (job.slot / "result.json").write_text(json.dumps({"code": code, "by": first.by}), encoding="utf-8")
