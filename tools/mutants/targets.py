@@ -63,5 +63,5 @@ TARGETS = (
     Target("digest", CACHE, ("digest", "encode")),
     Target("sweepable", CACHE, ("version",)),
     Target("Guard", READER | CACHE, ("application", "Guard", "local")),
-    Target("Limit", READER, ("Setting", "LIMITS")),
+    Target("Limit", READER, ("LIMITS",)),
 )
