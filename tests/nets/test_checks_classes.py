@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
+from safetensors.torch import save_file
 
 from polyrelu.errors import InputError
+from polyrelu.nets import PolyReLUNet, load_reference, save
 from polyrelu.nets.classes import classes_about, classes_of
+from polyrelu.nets.store import about
 
 GOOD = [np.array([3, 5]), np.array([1.5, 2.5]), np.array(["a", "bc"]), np.array([True, False]), np.array([1], "u1")]
 
@@ -51,18 +55,55 @@ def test_other_types_are_not_written(classes):
     ids=str,
 )
 def test_what_does_not_fit_is_refused(change):
-    about = {**classes_about(np.array([3, 5])), **change}
-    with pytest.raises(InputError, match="path=file"):
-        classes_of(about, "file")
+    said = {**classes_about(np.array([3, 5])), **change}
+    whole = not any(isinstance(value, (type(None), int, dict)) or value == "ab" for value in change.values())
+    with pytest.raises(
+        InputError, match="path=file.*that are whole numbers" if whole else "path=file.*names no classes"
+    ):
+        classes_of(said, "file")
 
 
 @pytest.mark.parametrize("kind", ["int", "float", "bool", "object"])
 def test_objects_are_text_only(kind):
-    about = classes_about(np.array(["a", "b"], dtype=object))
-    assert about["classes_kind"] == "str" and about["classes_dtype"] == "|O"
+    said = classes_about(np.array(["a", "b"], dtype=object))
+    assert said["classes_kind"] == "str" and said["classes_dtype"] == "|O"
     for dtype in ("|O", "<O8", ">O"):
         with pytest.raises(InputError, match="path=file"):
-            classes_of({**about, "classes_kind": kind, "classes_dtype": dtype}, "file")
+            classes_of({**said, "classes_kind": kind, "classes_dtype": dtype}, "file")
     for dtype in ("<O8", ">O", "|O8"):
         with pytest.raises(InputError, match="path=file"):
-            classes_of({**about, "classes_dtype": dtype}, "file")
+            classes_of({**said, "classes_dtype": dtype}, "file")
+
+
+def test_what_a_net_says_about_itself(tmp_path):
+    path = save(PolyReLUNet(3, 4), tmp_path / "a.safetensors", about={"x": 1})
+    assert about(path) == {"x": 1}
+    assert about(save(PolyReLUNet(3, 4), tmp_path / "b.safetensors")) == {}
+    save_file({"weight": torch.ones(2)}, tmp_path / "c.safetensors")
+    assert about(tmp_path / "c.safetensors") == {}  # no metadata at all
+    for text in ("[]", "1", "null", '"text"', "{"):
+        save_file({"weight": torch.ones(2)}, tmp_path / "c.safetensors", {"about": text})
+        with pytest.raises(InputError, match=r"path=.*a net saved by polyrelu"):
+            about(tmp_path / "c.safetensors")
+    with pytest.raises(InputError, match="an existing file"):
+        about(tmp_path / "nothing")
+    with pytest.raises(InputError, match="an existing file"):
+        about(tmp_path)
+    (tmp_path / "d.safetensors").write_bytes(b"not one")
+    with pytest.raises(InputError, match="damaged or foreign"):
+        about(tmp_path / "d.safetensors")
+
+
+@pytest.mark.parametrize("state", [["state_dict"], "state_dict", torch.ones(2), {"state_dict": [1]}], ids=str)
+def test_a_checkpoint_is_a_state_dict(tmp_path, state):
+    torch.save(state, tmp_path / "a.pt")
+    with pytest.raises(InputError, match="a state dict, found a"):
+        load_reference(tmp_path / "a.pt", 2)
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (3, 0), (0,)])
+def test_empty_matrices_are_none(tmp_path, shape):
+    state = {"center": torch.zeros(1, 3), "prelulayer.W": torch.zeros(shape), "output_net.weight": torch.ones(1, 3)}
+    torch.save(state, tmp_path / "a.pt")
+    with pytest.raises(InputError, match=r"'prelulayer.W' as a float32 or float64 matrix"):
+        load_reference(tmp_path / "a.pt", 2)

@@ -119,7 +119,11 @@ def test_the_ball_is_smaller_by_what_rounding_may_add(norm, dtype):
     assert (lengths((X + steps).double() - X.double(), norm) <= radius).all()
     eps = torch.finfo(dtype).eps
     grain = eps * X.abs().amax(dim=1).double() * 50 ** (1 / norm)
-    assert torch.allclose(within.double(), (0.5 * (1 - 4 * eps) - grain).clamp(min=0), rtol=4 * eps, atol=0)
+    assert torch.equal(within, (radius * (1 - 4 * eps) - grain).clamp(min=0).to(dtype))
+    small = task(norm, radius, None, 1e-6 * X)  # where only the factor counts
+    assert (small.within().double() < 0.5).all() and torch.allclose(small.within().double(), radius, rtol=1e-5)
+    free = task(norm, None, None, X)
+    assert torch.equal(free.within(), (free.reach() * (1 - 4 * eps) - grain).clamp(min=0).to(dtype))
     tiny = task(norm, torch.full((6,), 1e-30, dtype=torch.float64), None, X)
     assert (tiny.within() == 0).all()
 
@@ -211,6 +215,7 @@ X2 = torch.ones(3, 2)
         (ONE, X2, torch.ones(3, 1), r"y\.shape"),
         (lambda X: X[:, :1], X2, torch.ones(3), r"score\(X\)\.shape"),
         (lambda X: X[:, None], X2, torch.ones(3), r"score\(X\)\.shape"),
+        (lambda X: X[:, :, None], X2, torch.zeros(3, dtype=torch.int64), r"score\(X\)\.shape"),
         (ONE, X2, torch.zeros(3), r"labels \+1 and -1"),
         (ONE, X2, torch.tensor([1.0, -1.0, 2.0]), r"labels \+1 and -1"),
         (THREE, X2, torch.tensor([0.0, 1.0, 2.0]), r"whole numbers 0\.\.2"),
