@@ -11,7 +11,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from tools.mutants.locate import ROOT, Mutant, digest, mutants_of, tests_of
+from tools.mutants.locate import ROOT, Mutant, digest, mutants_of, source, tests_of
 from tools.mutants.record import Kept, Outcome, report
 from tools.mutants.run import Job, Result, copies, preload, run
 from tools.mutants.targets import TARGETS, Target
@@ -125,7 +125,7 @@ class Planted:
         mutant = self.waiting.pop(0)
         tests = sorted(self.tests[mutant.target], key=lambda file: self._worth(mutant.target, file), reverse=True)
         limit = 30 + PATIENCE * sum(self.times[file] for file in tests)
-        content = mutant.edit.applied((ROOT / mutant.file).read_bytes())
+        content = mutant.edit.applied(source(mutant.file))
         return Job(mutant, tests, limit, mutant.file, content)
 
     def _worth(self, target: str, file: str) -> float:

@@ -38,9 +38,15 @@ class Mutant:
 
 
 @cache
+def source(file: str) -> bytes:
+    """A file's content when it was first asked for: a run is about one state of the repository."""
+    return (ROOT / file).read_bytes()
+
+
+@cache
 def digest(file: str) -> str:
     """A hash of a file's content."""
-    return hashlib.sha256((ROOT / file).read_bytes()).hexdigest()
+    return hashlib.sha256(source(file)).hexdigest()
 
 
 @cache
@@ -84,15 +90,15 @@ def _used(tree: ast.AST) -> Iterator[str]:
 
 
 def tests_of(target: Target) -> list[str]:
-    """Test files that use one of the target's names."""
-    return [file for file, names in users().items() if names & set(target.names)]
+    """Test files that use one of the target's names, or are called as it says."""
+    return [file for file, names in users().items() if names & set(target.names) or Path(file).stem in target.files]
 
 
 @cache
 def mutants_of(target: Target) -> list[Mutant]:
     """All that can be planted in a target."""
     file = home(target.subject)
-    edits = plant((ROOT / file).read_bytes(), target.kinds)
+    edits = plant(source(file), target.kinds)
     found: list[Mutant] = []
     seen: dict[tuple[str, str, str, str], int] = {}
     for edit in edits:

@@ -20,7 +20,7 @@ from pathlib import Path
 from py_compile import PycInvalidationMode
 from typing import Any
 
-from tools.mutants.locate import PACKAGE, ROOT, TESTS
+from tools.mutants.locate import PACKAGE, ROOT, TESTS, source
 
 HEAVY = ("numpy", "torch", "torch.nn.functional", "scipy.linalg", "scipy.optimize", "scipy.special", "sklearn.base",
          "sklearn.utils.validation", "safetensors.torch", "pytest", "_pytest.assertion.rewrite", "hypothesis", "mpmath",
@@ -124,7 +124,7 @@ def _start(job: Job) -> int:
 
 def _restore(job: Job) -> None:
     if job.file:
-        shutil.copy2(ROOT / job.file, job.slot / job.file)
+        (job.slot / job.file).write_bytes(source(job.file))
 
 
 def _end(process: int, *, wait: bool) -> None:

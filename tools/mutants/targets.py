@@ -13,6 +13,7 @@ BOUND, READER, CACHE = frozenset({TERMS}), frozenset({CHECKS}), frozenset({CHECK
 class Target:
     """The module that defines ``subject``; tests that use one of ``names`` should notice.
 
+    files : names of test files, for what only a command or a whole workflow reaches
     only : functions and methods (or classes) to plant in, () for all of the module
     search : functions that choose where a bound is tried and are part of no proof: nothing is planted there
     """
@@ -20,6 +21,7 @@ class Target:
     subject: str
     kinds: frozenset[str]
     names: tuple[str, ...]
+    files: tuple[str, ...] = ()
     only: tuple[str, ...] = ()
     search: tuple[str, ...] = ()
 
@@ -46,12 +48,12 @@ TARGETS = (
     Target("load_reference", READER, ("load_reference", "KINDS", "classes_about")),
     Target("classes_about", READER, ("classes_of",)),
     Target("PolyReLUClassifier", READER, ("classes_about",), only=("PolyReLUClassifier.load",)),
-    Target("open_table", READER, ("read_table", "table_blocks", "open_table")),
-    Target("label_file", READER, ("read_table", "table_blocks", "open_table")),
-    Target("lay_out", READER, ("read_table", "table_blocks", "open_table")),
-    Target("csv_chunks", READER, ("read_table", "table_blocks", "open_table")),
+    Target("open_table", READER, ("read_table", "open_table"), files=("test_read",)),
+    Target("label_file", READER, ("read_table", "open_table"), files=("test_read",)),
+    Target("lay_out", READER, ("read_table", "open_table"), files=("test_read",)),
+    Target("csv_chunks", READER, ("read_table", "open_table"), files=("test_read",)),
     Target("as_clusters", READER, ("as_clusters", "as_labels")),
-    Target("read_file", READER, ("read_file", "as_label_numbers")),
+    Target("read_file", READER, ("read_file", "as_label_numbers"), files=("test_read",)),
     Target("fetch", CACHE, ("fetch", "checksum")),
     Target("read_part", CACHE, ("read_part", "write_part")),
     Target("read_record", READER, ("read_record", "read_trajectory")),
