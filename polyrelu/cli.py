@@ -21,6 +21,7 @@ from polyrelu.commands import (
     reproduce,
     sweep,
 )
+from polyrelu.threads import prepare
 
 app = typer.Typer(
     help="What did gradient training make a classifier learn, and how far can it be trusted?",
@@ -59,6 +60,7 @@ def about(
 
 def main() -> None:
     """Entry point of ``polyrelu``."""
+    prepare()
     app(prog_name="polyrelu")
 
 

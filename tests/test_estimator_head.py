@@ -181,6 +181,22 @@ def test_portions_need_not_hold_every_class_and_go_on_after_fit_and_load(tmp_pat
             call()
 
 
+@pytest.mark.parametrize("before", [1, 5])
+def test_fit_forgets_what_portions_left_behind(before):
+    X, y, _ = mixture(300)
+
+    def after(*calls):
+        head = PolyReLUClassifier(**FAST, random_state=0)
+        for call in calls:
+            head.fit(X, y) if call == "fit" else head.partial_fit(X[::2], y[::2], classes=["minus", "plus"])
+        return head
+
+    plain, again = after("fit", "portion"), after(*["portion"] * before, "fit", "portion")
+    assert all(torch.equal(a, b) for a, b in zip(plain.net_.parameters(), again.net_.parameters(), strict=True))
+    assert not torch.equal(plain.net_.weight, after("fit").net_.weight)  # a portion does something
+    assert not torch.equal(plain.net_.weight, after("fit", "portion", "portion").net_.weight)
+
+
 def test_a_mapped_file_is_never_read_as_a_whole(tmp_path, monkeypatch):
     X, y, _ = mixture(6000)
     order = np.argsort(y, kind="stable")  # all rows of one class first, as files often are

@@ -99,9 +99,9 @@ class PolyReLUNet(Net):
             X = X - self.centre
         length = None
         if self.normalise_input and self.p > 1:  # |x| relu(<x, u>/|x|)^p
-            length = torch.linalg.vector_norm(X, dim=1, keepdim=True)
+            length = _norms(X)[:, None]
             X = X / torch.where(length > 0, length, 1.0)
-        r = torch.linalg.vector_norm(self.weight, dim=1)
+        r = _norms(self.weight)
         hidden = relu_power(functional.linear(X, self.weight) / torch.where(r > 0, r, 1.0), self.p)
         coefficients = (self.output.double() * r.double() * (2 * self.log_scale).exp()).to(self.output.dtype)
         logits = functional.linear(hidden, coefficients)
@@ -217,6 +217,12 @@ class PolyReLUNet(Net):
     def extra_repr(self) -> str:
         """What ``print(net)`` shows: the config."""
         return ", ".join(f"{key}={value}" for key, value in self.config().items())
+
+
+def _norms(rows: Tensor) -> Tensor:
+    """|row|, summed in float64: one rounding in the rows' own dtype, whatever the number of columns."""
+    norms: Tensor = torch.linalg.vector_norm(rows, dim=1, dtype=torch.float64)
+    return norms.to(rows.dtype)
 
 
 def _centre(centre: Tensor, dim: int, dtype: torch.dtype) -> Tensor:

@@ -63,7 +63,8 @@ class RobustnessReport:
 
     Parameters
     ----------
-    model : a classifier of scikit-learn or ours, a torch module on (n, D), or a function from rows to labels
+    model : a classifier of scikit-learn or ours, a torch module on (n, D), measured in eval mode, or a function from
+        rows to labels; proven only if its class is a known one, unchanged (`polyrelu.robust.genuine`)
     X, y : rows (n, D) and labels (n,) that the model was not trained on
     radii : where accuracies are given, in the unit of X; None: .1, .2 and .3 of the typical norm
     fine : (n,) known sub-classes of X; None: they are looked for
@@ -125,9 +126,11 @@ class RobustnessReport:
         every = np.concatenate([self.y, known[1]])
         subject = subject_of(model, self.X, every, name)
         self.notes: list[str] = [] if not subject.why else [f"It was attacked by its decisions alone ({subject.why})"]
+        more = [subject_of(other, self.X, every, title) for title, other in (beside or {}).items()]
+        strange = [one for one in (subject, *more) if one.altered]
+        self.notes += [f"Nothing is proven of the {one.name}: {one.altered}." for one in strange]
         self.model = self._part(subject)
-        more = (beside or {}).items()
-        self.beside = tuple(self._part(subject_of(other, self.X, every, title)) for title, other in more)
+        self.beside = tuple(map(self._part, more))
         self.head: Part | None = None
         self.refit: Part | None = None
         if compare is not False:

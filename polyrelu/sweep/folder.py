@@ -23,7 +23,7 @@ from polyrelu.sweep.values import decode, digest, encode
 
 FORMAT = "polyrelu-sweep-1"
 SWEEP, RESULTS, FAILURES, LOCK = "sweep.json", "results", "failures", ".lock"
-PATIENCE = 0.3  # seconds to wait for a lock: whoever only looks at it lets go at once
+PATIENCE = 60.0  # seconds to wait for those who only look at a lock; they let go at once
 
 
 @final
@@ -91,7 +91,7 @@ def opened(out: str | Path, job: Job) -> Iterator[Folder]:
     """The folder for ``job`` alone as long as the block lasts; one that another run or another job has is refused."""
     path = output_folder(out)
     with (path / LOCK).open("a+", encoding="utf-8") as lock:
-        if not _try_lock(lock.fileno(), fcntl.LOCK_EX, PATIENCE):
+        if not _alone(lock.fileno()):
             lock.seek(0)
             raise InputError(
                 f"out={path}: another run (process {lock.read().strip() or 'unknown'}) is at work in this folder; "
@@ -129,7 +129,7 @@ def at_work(path: Path) -> bool:
     """Is a run at work in this folder now?"""
     try:
         with (path / LOCK).open() as lock:
-            return not _try_lock(lock.fileno(), fcntl.LOCK_SH, 0)
+            return not _locked(lock.fileno(), fcntl.LOCK_SH)
     except OSError:
         return False
 
@@ -146,16 +146,23 @@ def room(path: str | Path, done: int, total: int) -> Iterator[None]:
         ) from None
 
 
-def _try_lock(descriptor: int, kind: int, patience: float) -> bool:
-    until = time.monotonic() + patience
-    while True:
-        try:
-            fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
-            return True
-        except BlockingIOError:
-            if time.monotonic() >= until:
-                return False
-            time.sleep(0.02)
+def _alone(descriptor: int) -> bool:
+    """Take the lock for a run. Where it can only be shared, somebody looks at it for a moment, and no run has it."""
+    until = time.monotonic() + PATIENCE
+    while not _locked(descriptor, fcntl.LOCK_EX):
+        if not _locked(descriptor, fcntl.LOCK_SH) or time.monotonic() >= until:
+            return False
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
+        time.sleep(0.02)
+    return True
+
+
+def _locked(descriptor: int, kind: int) -> bool:
+    try:
+        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def _content(path: Path) -> dict[str, Any] | None:

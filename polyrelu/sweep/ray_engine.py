@@ -23,6 +23,7 @@ from polyrelu.sweep.call import ENVIRONMENT, call
 from polyrelu.sweep.function import find, version
 from polyrelu.sweep.local import RETRIES, TURN, require_version
 from polyrelu.sweep.record import Answer, Job, Watcher
+from polyrelu.threads import prepare
 
 AHEAD = 2  # tasks in flight for each core, so that none waits for the next
 REACH, JOIN = 3.0, 15.0  # seconds an address has to answer, and a cluster to let us in
@@ -91,6 +92,7 @@ def run_task(name: str, wanted: str, key: str, settings: Any) -> dict[str, Any]:
 
 @cache
 def _found(name: str) -> tuple[Callable[..., Any], str]:
+    prepare()
     function = find(name)
     return function, version(function)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import signal
 import threading
 import time
@@ -19,6 +18,7 @@ from polyrelu.sweep.function import find, nearest, version
 from polyrelu.sweep.record import Answer, Job, Record, Silent, Watcher
 from polyrelu.sweep.sweep import Sweep, check_call
 from polyrelu.sweep.values import encode
+from polyrelu.threads import cores
 
 ENGINES = ("local", "ray")
 TWICE = 1.0  # seconds within which a second Ctrl-C is a nervous finger, not a wish
@@ -109,11 +109,6 @@ def _run(
             raise InputError(f"out={folder.path}: {len(missing) - len(found)} settings were not run.")
         raise KeyboardInterrupt
     return found
-
-
-def cores() -> int:
-    """Cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class _Patience:

@@ -8,13 +8,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
 import torch
 from PIL import Image
 from typer.testing import CliRunner
+from waiting import ended, wait_for
 
 import polyrelu
 from polyrelu import cli
@@ -496,17 +496,31 @@ def test_ctrl_c_that_a_measurement_took_for_a_failure_is_not_lost():
             live.doing("measuring something else")
 
 
+# An inspection whose cosines take for ever.
+HELD = """
+import time
+from dataclasses import replace
+from polyrelu import cli
+from polyrelu.runs import inspection
+def held(subject):
+    while True:
+        time.sleep(0.01)
+steps = [replace(step, measure=held) if step.name.startswith("cosines") else step for step in inspection.STEPS]
+inspection.STEPS = tuple(steps)
+cli.main()
+"""
+
+
+@pytest.mark.waits
 @pytest.mark.skipif(sys.platform == "win32", reason="needs Unix signals")
 def test_ctrl_c_as_people_do(nets, tmp_path):
-    words = ("inspect", nets / "F3.safetensors", "mixture:dim=12,clusters=3+2,alpha=0.1,n=50000", "--out", tmp_path)
+    words = ("inspect", nets / "F3.safetensors", "mixture:dim=12,clusters=3+2,alpha=0.1,n=500", "--out", tmp_path)
     with subprocess.Popen(
-        [sys.executable, "-m", "polyrelu.cli", *map(str, words)], stderr=subprocess.PIPE, text=True, env=ALONE_ENV
+        [sys.executable, "-c", HELD, *map(str, words)], stderr=subprocess.PIPE, text=True, env=ALONE_ENV
     ) as running:
-        began = time.monotonic()
-        while not (tmp_path / "contributions.svg").exists() and time.monotonic() - began < 60:
-            time.sleep(0.02)
+        wait_for((tmp_path / "contributions.svg").exists)
         running.send_signal(signal.SIGINT)
-        said = running.stderr.read()
+        _, said = ended(running)
     assert running.returncode == 130
     assert "interrupted while" in said
     assert not [name for name in names(tmp_path) if name.startswith(".")]
