@@ -134,7 +134,7 @@ class Search:
     def run(self, proven: dict[float, list[float]]) -> dict[float, tuple[float, Array]]:
         """For every norm the shortest break found, as (length, perturbation); inf where none was.
 
-        ``proven``: radii claimed for each norm, looked at closely. Lengths that overflow lead nowhere, and are no break.
+        ``proven``: radii claimed for each norm, looked at closely. Lengths that overflow are no break.
         """
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             return self._run(proven)
