@@ -328,10 +328,10 @@ HELD = """
 import os, time
 from polyrelu import cli
 from polyrelu.runs.live import Live
-seen, update = [], Live.update
+seen, update, end = [], Live.update, time.monotonic() + 600
 def held(self, **where):
     seen.append(where)
-    while len(seen) == 20 and not os.path.exists(os.environ["GATE"]):
+    while len(seen) == 20 and not os.path.exists(os.environ["GATE"]) and time.monotonic() < end:
         time.sleep(0.01)
     update(self, **where)
 Live.update = held

@@ -42,7 +42,9 @@ def slow(x: int, gate: str, mark: str) -> list[float]:
     """
     with Path(mark).open("a") as stream:
         stream.write(f"{x} {os.getpid()}\n")
+    end = time.monotonic() + 600
     while gate and not any(Path(gate, name).exists() for name in (str(x), "all")):
+        assert time.monotonic() < end, "the gate was never opened"
         time.sleep(0.01)
     return [math.sin(x), random.random(), *(float(ord(one)) for one in {"a", "b", "c", "d", "e"})]
 
