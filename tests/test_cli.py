@@ -405,7 +405,7 @@ def test_a_second_ctrl_c_gives_up(capfd):
         signal.raise_signal(signal.SIGINT)
         assert listener.acknowledged.wait(60)
         signal.raise_signal(signal.SIGINT)
-        assert ended.get(timeout=60) == 130
+        assert ended.get(timeout=LIMIT) == 130
         assert "given up; nothing of this run was saved" in capfd.readouterr().err
     assert signal.getsignal(signal.SIGINT) is before
 

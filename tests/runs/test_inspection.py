@@ -15,7 +15,7 @@ import pytest
 import torch
 from PIL import Image
 from typer.testing import CliRunner
-from waiting import ended, wait_for
+from waiting import LIMIT, ended, wait_for
 
 import polyrelu
 from polyrelu import cli, interrupt
@@ -476,7 +476,7 @@ def test_ctrl_c_stops_at_once_and_is_given_back(capfd, what):
         live.doing(what)
         live.drawn("it.png")
         signal.raise_signal(signal.SIGINT)  # no exception: a measurement or a drawing library may turn it into another
-        assert ended.get(timeout=60) == 130
+        assert ended.get(timeout=LIMIT) == 130
     assert f"interrupted while {what}; 1 picture files and inspection.json are kept" in capfd.readouterr().err
     assert signal.getsignal(signal.SIGINT) is before
 
