@@ -50,6 +50,8 @@ def test_something_else_at_the_address(monkeypatch):
         other.bind(("127.0.0.1", 0))
         other.listen()
         address = f"127.0.0.1:{other.getsockname()[1]}"
+        connect = lambda host, port, until: socket.create_connection((host, port))  # noqa: E731 - as slow as it may be
+        monkeypatch.setattr("polyrelu.sweep.ray_address._connected", connect)
         with pytest.raises(InputError, match="expected a Ray cluster, but what listens there says nothing within 2 s"):
             check_address(address)
         # Where that cannot be seen from outside, Ray is asked, and not for minutes.
