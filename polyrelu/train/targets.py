@@ -178,12 +178,12 @@ def rows_of(estimator: Any, X: Any, *, reset: bool) -> Rows:
 
 @contextmanager
 def as_input_error() -> Iterator[None]:
-    """What scikit-learn's checks raise inside, ValueError or TypeError, is an InputError with the same words."""
+    """A ValueError of scikit-learn's checks inside is an InputError with the same words; TypeErrors it wants as such."""
     try:
         yield
     except InputError:
         raise
-    except (TypeError, ValueError) as error:
+    except ValueError as error:
         raise InputError(str(error)) from None
 
 
