@@ -73,7 +73,7 @@ def held(
 @checked
 def cheaply_held(net: Net, X: Tensor, y: Tensor, radius: float, *, seed: int = 0) -> Tensor:
     """What is proven without branching, (n,) bool, all in float64: by the quadratic certificate, or by `bracket`."""
-    inner = _inner(net)
+    inner, (X, y) = _inner(net), check_points(net, X, y)
     if (inner.p == 1 or inner.p >= 2) and min(inner.width, inner.dim) <= CHEAP:
         return _quickly(net, X, y, radius, REAL)
     return bracket(net, X, y, tol=0.01, budget=Budget(nodes=0), widest=FEW, seed=seed).lower > radius
