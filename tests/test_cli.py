@@ -4,6 +4,7 @@ import importlib
 import json
 import math
 import os
+import queue
 import runpy
 import shlex
 import signal
@@ -19,7 +20,7 @@ from typer.testing import CliRunner
 from waiting import LIMIT, shown
 
 import polyrelu
-from polyrelu import cli
+from polyrelu import cli, interrupt
 from polyrelu.bias.margins import margins
 from polyrelu.nets import AverageClassifier
 from polyrelu.runs import live
@@ -385,27 +386,27 @@ def test_ctrl_c_before_training_leaves_nothing(tmp_path, monkeypatch):
     assert not names(tmp_path / "run")
 
 
-def test_ctrl_c_waits_for_the_step_then_for_the_files(monkeypatch):
-    monkeypatch.setattr(live, "TWICE", math.inf)
-    before = signal.getsignal(signal.SIGINT)
-    with live.Live("run", quiet=True) as running:
+def test_ctrl_c_waits_for_the_step(capfd):
+    before, ended = signal.getsignal(signal.SIGINT), queue.Queue()
+    with interrupt.listening(ended.put), live.Live("run", quiet=True) as running:
         running.update(time=1.0, log_loss=0.0, evaluations=1.0, neurons=1)
         signal.raise_signal(signal.SIGINT)
         signal.raise_signal(signal.SIGINT)  # at once: a nervous finger
         with pytest.raises(KeyboardInterrupt):
             running.update(time=1.0, log_loss=0.0, evaluations=1.0, neurons=1)
-        running.saving()
-        signal.raise_signal(signal.SIGINT)
+        assert "finishing the step under way, then saving; Ctrl-C again stops at once" in capfd.readouterr().err
+    assert ended.empty()  # the listener has heard everything by now
     assert signal.getsignal(signal.SIGINT) is before
 
 
-def test_a_second_ctrl_c_gives_up(monkeypatch):
-    monkeypatch.setattr(live, "TWICE", -1.0)
-    before = signal.getsignal(signal.SIGINT)
-    with pytest.raises(SystemExit) as stopped, live.Live("run", quiet=True):
+def test_a_second_ctrl_c_gives_up(capfd):
+    before, ended = signal.getsignal(signal.SIGINT), queue.Queue()
+    with interrupt.listening(ended.put) as listener, live.Live("run", quiet=True):
         signal.raise_signal(signal.SIGINT)
+        assert listener.acknowledged.wait(60)
         signal.raise_signal(signal.SIGINT)
-    assert stopped.value.code == 130
+        assert ended.get(timeout=60) == 130
+        assert "given up; nothing of this run was saved" in capfd.readouterr().err
     assert signal.getsignal(signal.SIGINT) is before
 
 
@@ -413,7 +414,8 @@ def test_a_second_ctrl_c_gives_up(monkeypatch):
 
 
 def test_importing_the_command_line_imports_nothing_heavy():
-    code = "import sys, polyrelu, polyrelu.cli; print(*{'torch', 'numpy', 'matplotlib', 'jinja2'} & set(sys.modules))"
+    heavy = {"torch", "numpy", "matplotlib", "jinja2"}
+    code = f"import sys, polyrelu.cli; polyrelu.cli.app; print(*{heavy} & set(sys.modules))"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=ALONE, check=True)
     assert result.stdout.split() == []
 

@@ -9,6 +9,7 @@ from polyrelu import InputError, OrthonormalMixture, PolyReLUClassifier, PolyReL
 from polyrelu.data import Dataset
 from polyrelu.data._rows import MappedRows
 from polyrelu.nets import ReadOut
+from polyrelu.train import settings
 from polyrelu.train.head import held_out_loss
 
 FAST = {"width": 30, "epochs": 80, "rate": 0.01}
@@ -125,6 +126,28 @@ def test_rows_set_aside_count_by_their_weights():
     assert held_out_loss(net, rows, weights) == pytest.approx(held_out_loss(net, twice, torch.ones(50)), rel=1e-12)
     with pytest.raises(InputError, match="early_stopping=True: expected two rows at least in two classes"):
         PolyReLUClassifier(3, early_stopping=True).fit(X[:11], ["a"] * 10 + ["b"])
+
+
+def test_rows_set_aside_keep_their_weights(monkeypatch):
+    X, y, _ = mixture(60)
+    given, weights = {}, np.random.default_rng(0).uniform(1, 9, 60)
+    plain = settings.train_head
+
+    def seen(data, p, **options):
+        given.update(options)
+        return plain(data, p, **options)
+
+    monkeypatch.setattr(settings, "train_head", seen)
+    PolyReLUClassifier(**FAST, early_stopping=True, random_state=0).fit(X, y, sample_weight=weights)
+    rows = given["validation"].rows().double().numpy()
+    aside = [int(np.abs(X - row).sum(1).argmin()) for row in rows]
+    assert 2 <= len(set(aside)) == len(aside) < 60
+    ratio = given["validation_weights"].double().numpy() / weights[aside]
+    np.testing.assert_allclose(ratio, ratio[0], rtol=1e-5)
+    used = given["weights"].double().numpy()
+    others = np.setdiff1d(np.arange(60), aside)
+    assert (used[aside] == 0).all()
+    np.testing.assert_allclose(used[others] / weights[others], ratio[0], rtol=1e-5)
 
 
 def test_portions_are_one_run_of_adam():

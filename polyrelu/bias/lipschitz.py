@@ -28,6 +28,7 @@ from scipy.optimize import linprog
 from torch import Tensor, nn
 
 from polyrelu.bias._layer_norms import differences, product_of_norms
+from polyrelu.checks import answer, checked
 from polyrelu.data import Dataset
 from polyrelu.errors import require
 from polyrelu.nets import (
@@ -64,6 +65,7 @@ class Lipschitz:
         return "exact" if met else "bound"
 
 
+@checked
 def lipschitz(net: nn.Module, radius: float | None = None) -> Lipschitz:
     """l2 Lipschitz constant of the margin of ``net`` (bounds above): f for one logit, every f_c - f_k for several.
 
@@ -85,6 +87,7 @@ def lipschitz(net: nn.Module, radius: float | None = None) -> Lipschitz:
     return Lipschitz(upper * grown if upper else 0.0, lower * grown if lower else 0.0, radius)
 
 
+@checked
 def lipschitz_radius(net: nn.Module, data: Dataset) -> Tensor:
     """R(x) >= q/beta for every row (Lyu & Li 2020), (n,) float64; 0 for misclassified rows.
 
@@ -99,7 +102,7 @@ def lipschitz_radius(net: nn.Module, data: Dataset) -> Tensor:
     radii = []
     for start, rows in data.blocks():
         with torch.no_grad():
-            logits = exact(rows.double())
+            logits = answer(exact, rows.double(), "net")
         q = _margin(logits, data.y[start : start + len(rows)]).clamp(min=0) / beta
         z = (rows.double() if centre is None else rows.double() - centre.double()).norm(dim=1)
         out = z * torch.expm1(torch.log1p(q / z.pow(p)) / p)

@@ -9,6 +9,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
+from polyrelu import interrupt
 from polyrelu.errors import InputError
 
 
@@ -30,19 +31,23 @@ Quiet = Annotated[bool, option(OUTPUT, "Show no progress.", "--quiet")]
 
 
 @contextlib.contextmanager
-def plain_errors(smaller: str = "lower --samples, --dim or --width") -> Iterator[None]:
-    """Failures that are nobody's bug become one line and an exit code; ``smaller`` is what saves memory."""
+def plain_errors(smaller: str = "lower --samples, --dim or --width", kept: str = interrupt.PLAIN) -> Iterator[None]:
+    """Failures that are nobody's bug become one line and an exit code; ``smaller`` is what saves memory.
+
+    Ctrl-C ends the command; ``kept`` says what that leaves, where no block of work within says more.
+    """
     try:
-        yield
+        with interrupt.CtrlC(lambda: kept):
+            yield
     except InputError as error:
         fail(str(error))
     except BrokenPipeError:
         raise
     except OSError as error:
         fail(f"{error.filename or 'the results'} cannot be written ({error.strerror or error}).")
-    except KeyboardInterrupt:
-        typer.echo("polyrelu: interrupted; nothing is half-written.", err=True)
-        raise typer.Exit(130) from None
+    except KeyboardInterrupt as error:
+        typer.echo(f"polyrelu: {error}", err=True)
+        raise typer.Exit(interrupt.status()) from None
     except (MemoryError, RuntimeError) as error:
         if isinstance(error, MemoryError) or "allocate memory" in str(error):
             fail(f"not enough memory for these sizes; {smaller}.")
@@ -53,3 +58,11 @@ def fail(message: str) -> NoReturn:
     """One line on stderr, exit code 2."""
     typer.echo(f"polyrelu: error: {' '.join(message.split())}", err=True)
     raise typer.Exit(2)
+
+
+def check_cluster(engine: str, address: str | None) -> None:
+    """Say within seconds that there is no Ray cluster at an address, before anything else is loaded."""
+    if engine == "ray" and address is not None:
+        from polyrelu.sweep.ray_address import probe_address
+
+        probe_address(address)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from polyrelu.commands._shared import OUTPUT, Quiet, Seed, option, plain_errors
+from polyrelu.commands._shared import OUTPUT, Quiet, Seed, check_cluster, option, plain_errors
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,6 +20,7 @@ EXIT = (
     "Exit status: 0 every claim came out as expected, 1 one that we stand for did not, 2 bad input, 130 interrupted "
     "(what is done is kept)."
 )
+KEPT = "interrupted; finished measurements are kept, and the same command goes on from there"
 SIZE, MACHINES = "Size", "Machines"
 Profile = Annotated[
     str, option(SIZE, "quick: seconds a claim, smaller than published; paper: the published sizes.", metavar="NAME")
@@ -76,7 +77,8 @@ def run_claims(
     quiet: Quiet = False,
 ) -> None:
     """Measure some claims and say which hold; what is in DIR already is not measured again."""
-    with plain_errors("use --profile quick"):
+    with plain_errors("use --profile quick", KEPT):
+        check_cluster(engine, address)
         from polyrelu.runs.reproduction import ReproductionSettings
 
         settings = ReproductionSettings(tuple(names), profile, seeds, seed, engine, workers, address, retry_failed)
@@ -93,14 +95,8 @@ def measured(settings: ReproductionSettings, out: Path, quiet: bool, page: bool)
     from polyrelu.runs.reproduction import measure_claims
     from polyrelu.runs.sweep_live import SweepLive
 
-    with SweepLive(quiet) as live:
-        try:
-            return measure_claims(settings, out, live)
-        except KeyboardInterrupt:
-            live.close()
-            typer.echo(f"polyrelu: interrupted; {live.done} of {live.total} measurements are kept. "
-                       f"Go on with: {settings.command(str(out), page)}", err=True)  # fmt: skip
-            raise typer.Exit(130) from None
+    with SweepLive(quiet, settings.command(str(out), page), "measurements") as live:
+        return measure_claims(settings, out, live)
 
 
 def finish(result: Reproduction) -> int:

@@ -13,6 +13,8 @@ app = typer.Typer(
     help="Image sets that are fetched once and kept (list, fetch), and embeddings of your own images (embed).",
     no_args_is_help=True,
 )
+EMBEDDED = "interrupted; finished blocks of images are kept, and the same command goes on from what is done"
+FETCHED = "interrupted; nothing of it is kept, and the same command begins anew"
 SHOWN = 20  # unreadable files that are named
 
 
@@ -36,7 +38,7 @@ def fetch_set(
     file: Annotated[Path | None, typer.Option(help="An archive you have already, instead of the network.")] = None,
 ) -> None:
     """Fetch a set into the cache, check it, and say where it is; one that is there already is left alone."""
-    with plain_errors():
+    with plain_errors(kept=FETCHED):
         from polyrelu.data.fetch import SETS, cached, fetch
 
         there = cached(name)
@@ -63,21 +65,16 @@ def embed_folder(
     Needs two small packages: pip install "polyrelu[embed]". Files that are no image are named and left out. After
     Ctrl-C the same command goes on from what is done.
     """
-    with plain_errors("lower --batch"):
+    with plain_errors("lower --batch", EMBEDDED):
         from polyrelu.data.embed import embed
 
         bar = _bar(quiet)
         with bar:
             line = bar.add_task("images", total=None)
-            try:
-                found = embed(
-                    folder, out, labels=labels, network=network, batch=batch,
-                    progress=lambda done, total: bar.update(line, completed=done, total=total),
-                )  # fmt: skip
-            except KeyboardInterrupt:
-                bar.stop()
-                typer.echo("polyrelu: interrupted; the same command goes on from what is done.", err=True)
-                raise typer.Exit(130) from None
+            found = embed(
+                folder, out, labels=labels, network=network, batch=batch,
+                progress=lambda done, total: bar.update(line, completed=done, total=total),
+            )  # fmt: skip
         for file, why in list(found.unreadable.items())[:SHOWN]:
             typer.echo(f"polyrelu: left out {file}: {why}", err=True)
         if len(found.unreadable) > SHOWN:

@@ -51,7 +51,7 @@ def diagnose(
         from polyrelu.runs.diagnosis_command import diagnose as run
 
         settings = DiagnosisSettings(data, out, label, fine, model, points, seed)
-        with DiagnosisLive(quiet) as live:
+        with DiagnosisLive(quiet, out) as live:
             try:
                 report = run(settings, live.doing)
             except BrokenSandwich as error:

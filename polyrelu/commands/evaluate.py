@@ -76,18 +76,12 @@ def evaluate(
         from polyrelu.runs.evaluation import evaluate as run
         from polyrelu.runs.evaluation_live import EvaluationLive
 
-        with EvaluationLive(quiet) as live:
+        with EvaluationLive(quiet, settings.command(str(out))) as live:
             try:
                 result = run(settings, out, live)
             except BrokenSandwich as error:
                 typer.echo(f"polyrelu: error: {' '.join(str(error).split())}", err=True)
                 raise typer.Exit(3) from None
-            except KeyboardInterrupt:
-                kept = f"{live.done} of {live.total} points are kept" if live.total else "nothing was done yet"
-                again = settings.command(str(out))
-                live.close()
-                typer.echo(f"polyrelu: interrupted; {kept}. Go on with: {again}", err=True)
-                raise typer.Exit(130) from None
         show_evaluation(result, as_json, quiet)
 
 

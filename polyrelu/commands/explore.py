@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -10,7 +12,11 @@ import typer
 
 from polyrelu.commands._shared import OUTPUT, fail, option, plain_errors
 
-EPILOG = "Example: polyrelu explore\n\nand, for a run of your own: polyrelu explore runs/p3"
+EPILOG = (
+    "Example: polyrelu explore\n\nand, for a run of your own: polyrelu explore runs/p3\n\n"
+    "Exit status: 2 bad input, 130 ended by Ctrl-C."
+)
+KEPT = "the explorer has ended; files that were saved from it are kept, and the same command begins anew"
 MISSING = 'the explorer needs a small web server; install it with: pip install "polyrelu[web]"'
 
 
@@ -27,7 +33,7 @@ def explore(
     Everything is computed here by the same code as polyrelu flow and polyrelu evaluate; the page answers to this
     machine only and asks nothing of any other. Ctrl-C ends it.
     """
-    with plain_errors():
+    with plain_errors(kept=KEPT):
         try:
             import uvicorn
 
@@ -50,8 +56,15 @@ def explore(
             import webbrowser
 
             webbrowser.open(address)
-        settings = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=1)
-        uvicorn.Server(settings).run(sockets=[listener])
+
+        class Server(uvicorn.Server):
+            """Leaves Ctrl-C to us."""
+
+            @contextlib.contextmanager
+            def capture_signals(self) -> Iterator[None]:
+                yield
+
+        Server(uvicorn.Config(app, log_level="warning")).run(sockets=[listener])
 
 
 def listen(port: int) -> socket.socket:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 EPILOG = (
     "Example: polyrelu fit embeddings.npz -o head.safetensors\n\n"
     "and: polyrelu fit flowers.csv --label species --p auto -o flowers.safetensors\n\n"
-    "Exit status: 0 done, 2 bad input, 130 interrupted (nothing is written)."
+    "Exit status: 0 done, 2 bad input, 130 interrupted (the head of the whole passes made is kept)."
 )
 
 
@@ -55,6 +55,7 @@ def fit(
 
     The fifth that is measured is that of FILE:test and is not trained on. Radii are fractions of the median distance of
     the training rows from their mean; at each, the true accuracy lies between certified (proven) and attacked (found).
+    Ctrl-C keeps the head of the passes made so far, marked as stopped early; over a finished head it is never written.
     """
     with plain_errors("lower --width"):
         power = _power(p)
@@ -78,7 +79,7 @@ def show(result: Fitted, as_json: bool, quiet: bool) -> None:
             typer.echo(line)
     if not quiet:
         typer.echo(f"polyrelu: written to {found['head']}; next:", err=True)
-        for command in result.next_commands():
+        for command in result.settings.next_commands():
             typer.echo(f"  {command}", err=True)
 
 

@@ -45,12 +45,7 @@ def inspect(
 
         settings = InspectionSettings(net, data, trajectory, limit, seed)
         with InspectionLive(quiet) as live:
-            try:
-                result = run(settings, out, live)
-            except KeyboardInterrupt:
-                live.close()
-                typer.echo(f"polyrelu: interrupted while {live.state()}. Run the same command again.", err=True)
-                raise typer.Exit(130) from None
+            result = run(settings, out, live)
         show_inspection(result, as_json, quiet)
 
 

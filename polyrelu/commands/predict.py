@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from statistics import median
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
 
 EPILOG = (
     "Example: polyrelu predict head.safetensors new.csv --radius -o predictions.csv\n\n"
-    "Exit status: 0 done, 2 bad input, 130 interrupted (nothing is half-written)."
+    "Exit status: 0 done, 2 bad input, 130 interrupted (certified rows are kept in FILE.partial)."
 )
 
 
@@ -41,7 +40,8 @@ def predict(
 
     A radius is certified: no change of the row that is shorter changes the prediction. The column fraction is the
     radius divided by the median distance of the training rows from their mean. Rows of .csv and .npy files are read
-    some at a time, so that they need not fit in memory.
+    some at a time, so that they need not fit in memory. After Ctrl-C the same command with --out goes on from the rows
+    that are certified.
     """
     with plain_errors("give DATA as .npy or .csv, which are read some rows at a time"):
         from polyrelu.runs.heads_live import HeadsLive
@@ -66,7 +66,9 @@ def summary(result: Predicted) -> list[str]:
         of = "" if result.labelled == result.rows else f" of the {result.labelled} rows with a class of the head's"
         lines.append(f"accuracy{of}: {share:.1f} %")
     if len(result.radii):
-        middle = median(result.radii.tolist())
+        import numpy as np
+
+        middle = float(np.median(result.radii))
         relative = (
             "" if result.typical is None else f", {middle / result.typical:.3f} of the median distance from the mean"
         )

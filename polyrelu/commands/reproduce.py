@@ -9,9 +9,10 @@ from typing import Annotated
 
 import typer
 
-from polyrelu.commands._shared import OUTPUT, Quiet, Seed, option, plain_errors
+from polyrelu.commands._shared import OUTPUT, Quiet, Seed, check_cluster, option, plain_errors
 from polyrelu.commands.claims import (
     EXIT,
+    KEPT,
     SIZE,
     Address,
     AsJson,
@@ -50,7 +51,8 @@ def reproduce(
 
     What is in DIR already is not measured again, so an interrupted run goes on where it stopped.
     """
-    with plain_errors("use --profile quick"):
+    with plain_errors("use --profile quick", KEPT):
+        check_cluster(engine, address)
         from polyrelu.runs.reproduction import ReproductionSettings, write_page
 
         settings = ReproductionSettings(tuple(only or ()), profile, seeds, seed, engine, workers, address, retry_failed)

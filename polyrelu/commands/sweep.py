@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from polyrelu.commands._shared import OUTPUT, Out, Quiet, option, plain_errors
+from polyrelu.commands._shared import OUTPUT, Out, Quiet, check_cluster, option, plain_errors
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,6 +23,7 @@ EXIT = (
     "Exit status: 0 all settings done, 1 some failed, 2 bad input, 130 interrupted (what is done is kept, the same "
     "command goes on)."
 )
+KEPT = "interrupted; finished settings are kept, and the same command goes on from there"
 SHOWN = 10  # failures that are told; all of them are in the folder
 
 
@@ -58,6 +59,10 @@ def run(
         str | None, option(MACHINES, "Of a running Ray cluster; none starts a local one.", metavar="HOST:PORT")
     ] = None,
     retry_failed: Annotated[bool, option(MACHINES, "Try again what failed before.", "--retry-failed")] = False,
+    time_limit: Annotated[
+        float | None,
+        option(MACHINES, "Seconds a setting may take; then it is ended and counts as failed.", metavar="SECONDS"),
+    ] = None,
     out: Out,
     as_json: Annotated[bool, option(OUTPUT, "Print all records instead of a summary.", "--json")] = False,
     quiet: Quiet = False,
@@ -65,28 +70,25 @@ def run(
     """Call the function for every setting that is not done yet; one file for each result in DIR/results.
 
     The function is one marked with polyrelu.sweep.sweepable, of an installed package or of a module beside FILE. Failed
-    settings are kept with their error in DIR/failures.
+    settings are kept with their error in DIR/failures, and tried again with --retry-failed. One that a time limit has
+    ended (--time-limit, or time_limit = SECONDS in FILE) is tried again when it has more time.
     """
-    with plain_errors("lower --workers"):
+    with plain_errors("lower --workers", KEPT):
+        check_cluster(engine, address)
         from polyrelu.runs.sweep_live import SweepLive
         from polyrelu.sweep import Sweep, run_sweep
 
-        sweep = Sweep.read(file, call=True)
         sys.path.append(str(file.resolve().parent))
-        with SweepLive(quiet) as live:
-            try:
-                records = run_sweep(
-                    sweep, out, engine=engine, workers=workers, address=address, retry_failed=retry_failed, watcher=live
-                )
-            except KeyboardInterrupt:
-                live.close()
-                again = ["polyrelu", "sweep", str(file), "--engine", engine]
-                again += ["--address", address] if address else []
-                again += ["--workers", str(workers)] if workers else []
-                kept = f"{live.done} of {live.total} settings are kept"
-                command = shlex.join([*again, "--out", str(out)])
-                typer.echo(f"polyrelu: interrupted; {kept}. Go on with: {command}", err=True)
-                raise typer.Exit(130) from None
+        sweep = Sweep.read(file, call=True)
+        again = ["polyrelu", "sweep", str(file), "--engine", engine]
+        again += ["--address", address] if address else []
+        again += ["--workers", str(workers)] if workers else []
+        again += ["--time-limit", f"{time_limit:g}"] if time_limit else []
+        with SweepLive(quiet, shlex.join([*again, "--out", str(out)])) as live:
+            records = run_sweep(
+                sweep, out, engine=engine, workers=workers, address=address, retry_failed=retry_failed,
+                time_limit=time_limit, watcher=live,
+            )  # fmt: skip
         unique = list({record.key: record for record in records}.values())
         failures = [record for record in unique if record.failed]
         if as_json:

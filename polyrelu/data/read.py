@@ -65,7 +65,7 @@ def _find(text: str) -> Dataset:
     if ":" in text and kind in RECIPES:
         return RECIPES[kind](text)
     path = Path(text)
-    if path.suffix.lower() in SUFFIXES or path.exists():
+    if path.exists() or (path.suffix.lower() in SUFFIXES and ":" not in text):  # FILE.npz:map.csv is no file
         return read_file(path)
     file, _, rest = text.partition(":")
     if Path(file).suffix.lower() in SUFFIXES:

@@ -13,8 +13,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from polyrelu.checks import plain_tensor
 from polyrelu.errors import require
-from polyrelu.nets._base import Net, choice, count, dtype_named, floating, generator, real
+from polyrelu.nets._base import Net, choice, count, dtype_named, floating, generator, no_larger_than, real
 from polyrelu.nets.initial import INITIALISATIONS, Plan
 from polyrelu.nets.polar import Held, Polar, hold, polar_of
 from polyrelu.nets.power import relu_power
@@ -94,7 +95,7 @@ class PolyReLUNet(Net):
 
     def forward(self, X: Tensor) -> Tensor:
         """Logits of the rows of ``X`` [n, dim], in the weights' dtype and on their device."""
-        X = self.rows(X)
+        X = self.inputs(X)
         if self.centre is not None:
             X = X - self.centre
         length = None
@@ -178,7 +179,8 @@ class PolyReLUNet(Net):
     @classmethod
     def restore(cls, config: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> PolyReLUNet:
         """The net that had this ``config()`` and these ``state_dict()`` tensors."""
-        net = cls._empty(config)
+        with no_larger_than(config, tensors):
+            net = cls._empty(config)
         net.fill(tensors)
         return net
 
@@ -226,7 +228,7 @@ def _norms(rows: Tensor) -> Tensor:
 
 
 def _centre(centre: Tensor, dim: int, dtype: torch.dtype) -> Tensor:
-    centre = torch.as_tensor(centre).detach().to(dtype, copy=True)
+    centre = plain_tensor("centre", centre).to(dtype, copy=True)
     require(tuple(centre.shape) == (dim,), "centre.shape", tuple(centre.shape), f"({dim},)")
     require(bool(centre.isfinite().all()), "centre", "NaN or inf", "finite numbers")
     return centre

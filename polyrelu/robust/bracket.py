@@ -10,6 +10,7 @@ from typing import Protocol, final
 import torch
 from torch import Tensor, nn
 
+from polyrelu.checks import checked
 from polyrelu.errors import require
 from polyrelu.nets import AverageClassifier, CentreClassifier, PolyReLUNet, ReadOut
 from polyrelu.robust.arithmetic import REAL, Arithmetic, arithmetic_of
@@ -84,6 +85,7 @@ class BrokenSandwich(RuntimeError):  # noqa: N818 - it says what happened
         super().__init__(f"{what} This is a bug in polyrelu, not in your net or data; please report it.")
 
 
+@checked
 def bracket(
     net: nn.Module,
     X: Tensor,

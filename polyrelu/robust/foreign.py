@@ -21,6 +21,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from polyrelu.checks import plain_tensor, with_numbers
 from polyrelu.errors import InputError, require
 from polyrelu.nets import Net, PolyReLUNet
 from polyrelu.robust._foreign_affine import TINY, Affine, folded, growth, size_above, stored
@@ -60,7 +61,7 @@ def as_module(model: Any, X_like: Any = None) -> nn.Module:
         (``best_estimator_``), PolyReLUClassifier, or a torch module on (n, D), of which a copy is taken
     X_like : rows (n, D) on which decisions are compared with ``model.predict``; an InputError says where they differ
     """
-    return _checked(model, _joined(_layers(model)), X_like)
+    return _checked(model, _joined(_layers(with_numbers(model) if isinstance(model, nn.Module) else model)), X_like)
 
 
 def certified(
@@ -77,7 +78,7 @@ def certified(
     if altered(model):
         return None
     module = _checked(model, _layers(model), None)
-    X, y = check_points(module, torch.as_tensor(X).double(), y)
+    X, y = check_points(module, plain_tensor("X", X).double(), y)
     try:
         right = _right(model, module, X, y)
     except InputError:

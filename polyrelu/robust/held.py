@@ -11,6 +11,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from polyrelu.checks import checked
 from polyrelu.errors import require
 from polyrelu.nets import Net, PolyReLUNet, ReadOut
 from polyrelu.robust.arithmetic import REAL, Arithmetic
@@ -34,6 +35,7 @@ class Held(NamedTuple):
     unbroken: Tensor
 
 
+@checked
 def held(
     net: Net,
     X: Tensor,
@@ -68,6 +70,7 @@ def held(
     return Held(proven, unbroken)
 
 
+@checked
 def cheaply_held(net: Net, X: Tensor, y: Tensor, radius: float, *, seed: int = 0) -> Tensor:
     """What is proven without branching, (n,) bool, all in float64: by the quadratic certificate, or by `bracket`."""
     inner = _inner(net)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import copy
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
+from polyrelu.errors import require
 from polyrelu.nets import Net
 from polyrelu.robust.arithmetic import EXECUTED, Arithmetic
 from polyrelu.robust.attacks.boundary import BoundaryWalk
@@ -79,7 +81,13 @@ class Provable:
         """
         net, points, labels, starts = self._scene(X, y, pool)
         proven, unbroken = held(
-            net, points, labels, float(radius), arithmetic=self._arithmetic(), pool=starts, seed=seed
+            net,
+            points,
+            labels,
+            float(radius) if isinstance(radius, Real) else radius,
+            arithmetic=self._arithmetic(),
+            pool=starts,
+            seed=seed,
         )
         certified = float(proven.double().mean())
         return (certified, float(unbroken.double().mean())) if attacked else certified
@@ -116,6 +124,8 @@ class Provable:
 
     def _scene(self, X: Any, y: Any, pool: Pool | None) -> tuple[Net, Tensor, Tensor, Own]:
         """The net in float64 on the CPU, where proofs are made; points, labels, and where attacks may start."""
+        pair = pool is None or (isinstance(pool, tuple | list) and len(pool) == 2)
+        require(pair, "pool", type(pool).__name__, "rows and labels, (X, y)")
         points, labels = self._points(X, y)
         net = copy.deepcopy(self.net_).double().cpu()
         return net, points, labels, with_neurons(net, points, labels) if pool is None else Own(*self._points(*pool))

@@ -21,6 +21,7 @@ from typing import final
 import torch
 from torch import Tensor
 
+from polyrelu.checks import checked
 from polyrelu.nets import PolyReLUNet
 from polyrelu.nets.power import relu_power
 from polyrelu.robust._threads import single_threaded
@@ -135,17 +136,18 @@ class Shallow:
         if classes == 1:
             point, rival = torch.arange(n), torch.zeros(n, dtype=torch.long)
             sign = y.double()[:, None]
-            coefficient, beta = sign * self.coefficients, sign[:, 0] * self.bias
+            coefficient, difference = sign * self.coefficients, sign[:, 0] * self.neurons.bias
         else:
             others = torch.arange(classes).expand(n, -1)
             rival = others[others != y[:, None]]
             point = torch.arange(n).repeat_interleave(classes - 1)
             own = y[point]
             coefficient = self.coefficients[own] - self.coefficients[rival]
-            beta = self.bias[own] - self.bias[rival]
+            difference = self.neurons.bias[own] - self.neurons.bias[rival]
         length = torch.linalg.vector_norm(Z, dim=1).double()
         s = (Z @ self.Q.to(X.dtype).T).double()
         pre = (Z @ self.U.to(X.dtype).T).double() if neurons else s.new_empty(n, 0)
+        beta = self.neurons.in_units(difference)
         one = torch.ones_like(beta)
         return Rows(point, rival, s[point], coefficient, beta, length[point], pre, one, one)
 
@@ -228,12 +230,15 @@ class Ray:
         return margin_of(logits[:, 0] if len(net.V) == 1 else logits, self.y)
 
 
+@checked
 def reduce(net: PolyReLUNet, tol: float = 1e-3, arithmetic: Arithmetic = REAL) -> Shallow:
     """Group the neurons of ``net`` so that the mistake moves radii by well under ``tol`` (and is accounted for)."""
     neurons = Neurons.of(net, arithmetic)
-    V, weight = neurons.output * neurons.rate, neurons.rate
+    V = neurons.output * neurons.rate
+    weight = V.abs().amax(dim=0)
     keep = weight > DUST
-    if not bool((neurons.bias.abs() < HUGE).all()):  # beside such a bias no neuron counts: nothing to reduce
+    bias = neurons.in_units(neurons.bias)
+    if not bool((bias.abs() < HUGE).all()):  # beside such a bias no neuron counts: nothing to reduce
         keep = torch.zeros_like(keep)
     U, V, weight = neurons.U[keep], V[:, keep], weight[keep]
     group = _groups(U, weight, tol / 40)
@@ -248,7 +253,7 @@ def reduce(net: PolyReLUNet, tol: float = 1e-3, arithmetic: Arithmetic = REAL) -
         p=net.p,
         U=U,
         V=V,
-        bias=neurons.bias,
+        bias=bias,
         centre=neurons.centre,
         normalised=net.normalise_input,
         Q=Q,

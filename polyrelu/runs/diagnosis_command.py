@@ -17,6 +17,7 @@ from polyrelu.data.split import rows_of
 from polyrelu.data.tables import Table
 from polyrelu.errors import InputError, require
 from polyrelu.files import output_folder
+from polyrelu.interrupt import CtrlC
 from polyrelu.nets import store
 from polyrelu.report.diagnosis_words import AHEAD, best_rival
 from polyrelu.runs import live
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 TRAINED, MEASURED = 20_000, 5_000  # rows at most; more change the numbers less than the draw of points does
+AGAIN = "The same command begins anew."
 RELU, LOGISTIC = "ReLU head", "logistic regression"
 Array = NDArray[Any]
 
@@ -62,22 +64,23 @@ class DiagnosisSettings:
 
 
 class DiagnosisLive(live.Watched):
-    """One line on stderr that says what is being done (a terminal, or nothing is shown); Ctrl-C stops at once."""
+    """One line on stderr that says what is being done (a terminal, or nothing is shown); Ctrl-C waits for nothing."""
 
-    def __init__(self, quiet: bool) -> None:
-        super().__init__(quiet, live.CtrlC("stopping", "stopped"))
-        self.ctrl_c.at_once = True
+    def __init__(self, quiet: bool, out: Path) -> None:
+        super().__init__(quiet, CtrlC(lambda: f"interrupted while {self.now}; {out} is not written. {AGAIN}"))
+        self.now = "reading the data"
 
     def __enter__(self) -> Self:
         super().__enter__()
         if self.shown:
             self.bar = live._bar()
-            self.line = self.bar.add_task("diagnose", total=None, numbers="reading the data")
+            self.line = self.bar.add_task("diagnose", total=None, numbers=self.now)
             self.bar.start()
         return self
 
     def doing(self, what: str) -> None:
         """This is being done now."""
+        self.now = what
         if self.bar is not None:
             self.bar.update(self.line, numbers=what)
 

@@ -18,6 +18,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from polyrelu.checks import answer
 from polyrelu.errors import InputError, require
 from polyrelu.report.diagnosis_words import EXACT, NONE, PROVEN
 from polyrelu.robust._foreign_layers import Flat, Opaque
@@ -74,7 +75,7 @@ class Subject:
         if self.predict is not None:
             return np.asarray(self.predict(X.numpy()))
         with torch.no_grad():
-            scores = torch.cat([self.score(rows) for rows in torch.split(X, 4096)])
+            scores = torch.cat([answer(self.score, rows, "model") for rows in torch.split(X, 4096)])
         return _named(scores, self.classes)
 
 

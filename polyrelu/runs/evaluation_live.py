@@ -6,27 +6,31 @@ from typing import Any
 
 import numpy as np
 
+from polyrelu.interrupt import CtrlC
 from polyrelu.robust.bracket import Bracket
 from polyrelu.robust.curve import relative_gaps
-from polyrelu.runs.live import CtrlC, Watched
+from polyrelu.runs.live import Watched
 from polyrelu.runs.parts import SIZE
 
 
 class EvaluationLive(Watched):
     """Progress on stderr (a terminal, or nothing is shown) and a way to stop.
 
-    The first Ctrl-C ends the evaluation when the part under way is finished and on disk; a second one, a second later,
-    at once. Finished parts are kept either way.
+    The first Ctrl-C ends the evaluation when the part under way is finished and on disk; a second one at once.
+    Finished parts are kept either way, and ``again`` is the command that goes on from there.
     """
 
-    def __init__(self, quiet: bool) -> None:
-        ctrl_c = CtrlC(
-            f"finishing the points under way ({SIZE} at most), then stopping; Ctrl-C again stops at once",
-            "stopped; finished parts are kept, the same command goes on from there",
-        )
-        super().__init__(quiet, ctrl_c)
+    def __init__(self, quiet: bool, again: str) -> None:
+        super().__init__(quiet, CtrlC(self.kept, f"finishing the points under way ({SIZE} at most), then stopping"))
+        self.ctrl_c.waits = False  # while net and data are read
         self.total = self.done = 0
+        self.again = again
         self.gaps: list[float] = []
+
+    def kept(self) -> str:
+        """How many points are on disk, and the command."""
+        kept = f"{self.done} of {self.total} points are kept" if self.total else "nothing was done yet"
+        return f"interrupted; {kept}. Go on with: {self.again}"
 
     @property
     def inner(self) -> EvaluationLive:
@@ -40,7 +44,7 @@ class EvaluationLive(Watched):
             self.bar = _bar()
             self.line = self.bar.add_task("points", total=total, completed=done, numbers="")
             self.bar.start()
-        self.ctrl_c.answer()
+        self.ctrl_c.waits = done < total
 
     def part(self, bracket: Bracket) -> None:
         """A part is done and on disk; stop here if that was asked."""
@@ -57,7 +61,8 @@ class EvaluationLive(Watched):
             self.bar.update(self.line, completed=min(self.done + int(done), self.total))
 
     def saving(self) -> None:
-        """The results are being written."""
+        """The results are being written: nothing is lost by ending here, for all parts are on disk."""
+        self.ctrl_c.waits = False
         if self.bar is not None:
             self.bar.update(self.line, numbers="drawing and writing the results")
 
@@ -65,8 +70,6 @@ class EvaluationLive(Watched):
         """The cross-check can be left anywhere: everything else is written."""
         if self.bar is not None:
             self.bar.update(self.line, numbers="attacks of other libraries")
-        self.ctrl_c.answer()
-        self.ctrl_c.at_once = True
 
 
 def _bar() -> Any:

@@ -13,7 +13,7 @@ import torch
 
 import polyrelu
 from polyrelu.errors import InputError, require
-from polyrelu.files import write_atomically
+from polyrelu.files import parse_json, read_text, write_atomically, written_together
 from polyrelu.nets import PolyReLUNet, load, save
 from polyrelu.report.summary import RunSummary
 from polyrelu.runs.settings import FlowSettings
@@ -51,27 +51,28 @@ class Run:
         }
 
     def save(self) -> None:
-        """Write the four files, each whole or not at all; the picture last, for it can be drawn again."""
+        """Write the four files, all of them or none; what was there before stays until they are whole."""
         from polyrelu.report.figures import save_figure, trajectory_figure
 
         net = self.trajectory.net
         if not isinstance(net, PolyReLUNet):
             raise InputError(f"net={type(net).__name__}: expected a PolyReLUNet.")
-        save(net, self.folder / NET)
-        for level, kept in self.trajectory.checkpoints.items():
-            if isinstance(kept, PolyReLUNet):
-                save(kept, self.folder / f"net-1e{level:g}.safetensors")
-        self.trajectory.save(self.folder / TRAJECTORY)
         record = json.dumps(self.record(), indent=2, allow_nan=False) + "\n"
-        write_atomically(self.folder / RECORD, lambda temporary: temporary.write_text(record, encoding="utf-8"))
-        save_figure(trajectory_figure(self.trajectory, self.title), self.folder / PICTURE)
+        with written_together():
+            save(net, self.folder / NET)
+            for level, kept in self.trajectory.checkpoints.items():
+                if isinstance(kept, PolyReLUNet):
+                    save(kept, self.folder / f"net-1e{level:g}.safetensors")
+            self.trajectory.save(self.folder / TRAJECTORY)
+            write_atomically(self.folder / RECORD, lambda temporary: temporary.write_text(record, encoding="utf-8"))
+            save_figure(trajectory_figure(self.trajectory, self.title), self.folder / PICTURE)
 
 
 def read_record(folder: Path) -> dict[str, Any]:
     """What run.json of a folder says."""
     path = folder / RECORD
     try:
-        record = json.loads(path.read_text(encoding="utf-8"))
+        record = parse_json(read_text(path))
     except OSError:
         raise InputError(f"out={folder}: expected a folder with a run to resume; it has no {RECORD}.") from None
     except ValueError:

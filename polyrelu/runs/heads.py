@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import shlex
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, final
@@ -24,12 +25,15 @@ from polyrelu.files import output_folder, write_atomically
 from polyrelu.nets import ReadOut, store
 from polyrelu.robust.certify.branch import Budget
 from polyrelu.robust.curve import curve
+from polyrelu.train.settings import TrainingStopped
 
 if TYPE_CHECKING:
     from polyrelu.estimator import PolyReLUClassifier
 
 FRACTIONS = (0.1, 0.2, 0.3)
 MEASURED, POINTS, POOL = 20_000, 200, 2000  # held-out rows: predicted, certified; training rows that attacks start from
+NOTHING = "interrupted; nothing is written, and the same command begins anew"
+STOPPED = "stopped_after_passes"  # said in the file of a head whose training was interrupted
 TOL, NODES = 0.02, 10  # how hard a bracket is worked at, where only the accuracy at three radii is asked
 
 
@@ -41,6 +45,9 @@ class Watcher(Protocol):
 
     def update(self, **numbers: Any) -> None:
         """How far it is: ``done``, or ``evaluations`` and ``log_loss`` of a training."""
+
+    def kept(self, left: str, finishing: str = "") -> None:
+        """From here on an interruption leaves this; ``finishing`` is what it waits for, a KeyboardInterrupt then."""
 
 
 @final
@@ -61,6 +68,18 @@ class FitSettings:
     def __post_init__(self) -> None:
         """Refuse a seed that nothing can be drawn from."""
         require(0 <= self.seed < 2**32, "seed", self.seed, "a whole number from 0 to 2^32 - 1")
+
+    def next_commands(self) -> list[str]:
+        """What to try with the head."""
+        data, out = self.data, str(self.out)
+        file = Path(data).suffix.lower() in SUFFIXES
+        rows = self.test or (f"{data}:test" if file else data)
+        seen = "" if file or self.test else "  # rows it was trained on are among them"
+        return [
+            shlex.join(["polyrelu", "evaluate", out, rows, "--limit", "500", "--out", "out/head"]) + seen,
+            shlex.join(["polyrelu", "predict", out, data, "--radius", "-o", "predictions.csv"]),
+            shlex.join(["polyrelu", "diagnose", data, "--model", out, "-o", "diagnosis.html"]),
+        ]
 
 
 @final
@@ -103,21 +122,12 @@ class Fitted:
             ],
         }
 
-    def next_commands(self) -> list[str]:
-        """What to try with the head."""
-        data, out = self.settings.data, str(self.settings.out)
-        file = Path(data).suffix.lower() in SUFFIXES
-        rows = self.settings.test or (f"{data}:test" if file else data)
-        seen = "" if file or self.settings.test else "  # rows it was trained on are among them"
-        return [
-            shlex.join(["polyrelu", "evaluate", out, rows, "--limit", "500", "--out", "out/head"]) + seen,
-            shlex.join(["polyrelu", "predict", out, data, "--radius", "-o", "predictions.csv"]),
-            shlex.join(["polyrelu", "diagnose", data, "--model", out, "-o", "diagnosis.html"]),
-        ]
-
 
 def fit(settings: FitSettings, watcher: Watcher) -> Fitted:
-    """Train on four fifths of DATA (or all of it beside ``test``), measure on the rest, write the head."""
+    """Train on four fifths of DATA (or all of it beside ``test``), measure on the rest, write the head.
+
+    After a KeyboardInterrupt, which says so, the head of the whole passes made is written, unmeasured.
+    """
     from sklearn.exceptions import ConvergenceWarning
 
     from polyrelu.estimator import PolyReLUClassifier
@@ -125,24 +135,43 @@ def fit(settings: FitSettings, watcher: Watcher) -> Fitted:
     require_replaceable(settings.out)
     discover = settings.fine == "discover"
     table = read_labelled(settings.data, label=settings.label, fine=None if discover else settings.fine)
-    y = _classes(table, settings.data)
+    _check_classes(table, settings.data)
     rows, test = _parts(table, settings)
     output_folder(settings.out.parent)
     chosen = {name: value for name in ("width", "epochs") if (value := getattr(settings, name)) is not None}
     head = PolyReLUClassifier(p=settings.p, random_state=settings.seed, **chosen)
+    typical = median_centred_norm(table.X, rows)
     watcher.stage("training", None)
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always", ConvergenceWarning)
-        _train(head, table, rows, "discover" if discover else table.fine, watcher)
-    typical = median_centred_norm(table.X, rows)
+        try:
+            _train(head, table, rows, "discover" if discover else table.fine, watcher)
+        except TrainingStopped as stopped:
+            raise KeyboardInterrupt(_stopped(stopped.head, settings, table, typical)) from None
+    try:
+        return _measured(head, settings, table, rows, test, typical, watcher, [str(one.message) for one in told])
+    except KeyboardInterrupt:
+        save(head, settings.out, table, typical)
+        measure = settings.next_commands()[0]
+        raise KeyboardInterrupt(f"interrupted; the head is trained and in {settings.out}, but not measured. "
+                                f"Measure it with: {measure}") from None  # fmt: skip
+
+
+def _measured(
+    head: PolyReLUClassifier, settings: FitSettings, table: Table, rows: NDArray[np.int64], test: Table, typical: float,
+    watcher: Watcher, warned: list[str],
+) -> Fitted:  # fmt: skip
+    """Accuracy of a trained head on all rows to measure on, brackets on some; then it is written."""
     truth = places(test.y, head.classes_)  # type: ignore[arg-type]
     accuracy = float((places(head.predict(test.X), head.classes_) == truth).mean())
     strange = int((truth < 0).sum())
     source = np.random.default_rng(settings.seed)
     some = source.permutation(np.flatnonzero(truth >= 0))[:POINTS]
     require(len(some) > 0, "test", settings.test, "rows of the classes that the head tells apart")
+    y = np.asarray(table.y)
     near = np.union1d(source.permutation(rows)[:POOL], rows[np.unique(y[rows], return_index=True)[1]])
     watcher.stage("certifying", len(some))
+    watcher.kept(NOTHING, "keeping the head, which is trained")
     found = head.certify(
         test.X[some], head.classes_[truth[some]], pool=(table.X[near], y[near]), tol=TOL, budget=Budget(nodes=NODES),
         progress=watcher,
@@ -154,7 +183,7 @@ def fit(settings: FitSettings, watcher: Watcher) -> Fitted:
         *(f"{settings.test}: {one}" for one in test.said if settings.test),
         *[f"{strange} rows to measure on are of no class of the head: they count as wrong, and are not certified."]
         * (strange > 0),
-        *(str(one.message) for one in told),
+        *warned,
     )
     return Fitted(
         settings, head, said, len(rows), len(test), accuracy, typical, len(some), line.certified(radii),
@@ -169,9 +198,29 @@ def median_centred_norm(X: NDArray[Any], rows: NDArray[np.int64]) -> float:
     return float(np.median(np.concatenate([np.linalg.norm(X[block] - mean, axis=1) for block in blocks])))
 
 
-def save(head: PolyReLUClassifier, path: Path, table: Table, typical: float) -> None:
+def _stopped(head: PolyReLUClassifier | None, settings: FitSettings, table: Table, typical: float) -> str:
+    """Write what a training that was stopped has made, but over no finished head; what there is, in words."""
+    if head is None:
+        return NOTHING
+    out = settings.out
+    if out.exists() and STOPPED not in store.about(out):
+        out = out.with_stem(f"{out.stem}-stopped")
+        require_replaceable(out)
+    save(head, out, table, typical, {STOPPED: int(head.n_iter_)})
+    whole = "1 whole pass" if head.n_iter_ == 1 else f"{head.n_iter_} whole passes"
+    spared = "" if out == settings.out else f"; {settings.out} is as it was"
+    return (
+        f"interrupted; the head after {whole} is in {out}, marked as stopped early and not measured{spared}. The same "
+        "command trains it to the end."
+    )
+
+
+def save(
+    head: PolyReLUClassifier, path: Path, table: Table, typical: float, marks: Mapping[str, Any] | None = None
+) -> None:
     """Write the head with the names of its columns and of its labels, and the norm that fractions are of."""
     more = {
+        **(marks or {}),
         "features": None if table.features is None else list(table.features),
         "label": table.label,
         "median_centred_norm": typical,
@@ -195,8 +244,8 @@ def require_replaceable(out: Path) -> None:
             raise InputError(f"out={out}: is there and is no net of polyrelu; expected another name.") from None
 
 
-def _classes(table: Table, data: str) -> NDArray[Any]:
-    """The labels, after a look at whether they are classes at all."""
+def _check_classes(table: Table, data: str) -> None:
+    """Refuse labels that are no classes."""
     y = table.y
     if y is None:
         raise InputError(f"data={data}: has no labels: expected y (n,) inside, or its name in --label.")
@@ -209,7 +258,6 @@ def _classes(table: Table, data: str) -> NDArray[Any]:
             f"data={data}: {column} holds {len(found)} different values in {len(y)} rows, such as {found[0]} and "
             f"{found[1]}: expected classes with several rows each; --label NAME names another column."
         )
-    return y
 
 
 def _parts(table: Table, settings: FitSettings) -> tuple[NDArray[np.int64], Table]:

@@ -5,16 +5,24 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from polyrelu.runs.live import CtrlC, Watched
+from polyrelu.interrupt import CtrlC
+from polyrelu.runs.heads import NOTHING
+from polyrelu.runs.live import Watched
+
+ONE = 1 - 1e-6  # a whole pass, summed batch by batch
 
 
 class HeadsLive(Watched):
-    """Progress on stderr (a terminal, or nothing is shown); the first Ctrl-C stops at the next step."""
+    """Progress on stderr (a terminal, or nothing is shown), and what Ctrl-C means just now."""
 
     def __init__(self, quiet: bool) -> None:
-        super().__init__(quiet, CtrlC("stopping; Ctrl-C again stops at once", "stopped; nothing was written"))
-        self.ctrl_c.at_once = True  # files are written whole or not at all
+        super().__init__(quiet, CtrlC(lambda: self.left))
+        self.left = NOTHING
         self.line: Any = None
+
+    def kept(self, left: str, finishing: str = "") -> None:
+        """From here on Ctrl-C leaves this, after ``finishing`` what can be kept; without it, it waits for nothing."""
+        self.left, self.ctrl_c.finishing, self.ctrl_c.waits = left, finishing, bool(finishing)
 
     def stage(self, what: str, total: int | None) -> None:
         """``what`` begins."""
@@ -28,14 +36,18 @@ class HeadsLive(Watched):
         self.line = self.bar.add_task(what, total=total, numbers="")
 
     def update(self, **numbers: Any) -> None:
-        """``done`` of a total, or passes and loss of a training."""
+        """``done`` of a total, or passes and loss of a training; stop here if that was asked and is waited for."""
+        if numbers.get("evaluations", 0.0) > ONE and not self.ctrl_c.waits:
+            self.kept(NOTHING, "keeping the head of the last whole pass")
+        if self.ctrl_c.waits:
+            self.ctrl_c.answer()
         if self.bar is None:
             return
         if "done" in numbers:
             self.bar.update(self.line, completed=numbers["done"], numbers=f"{numbers['done']}")
         else:
             loss = math.exp(min(numbers["log_loss"], 700.0))
-            self.bar.update(self.line, numbers=f"{numbers['evaluations']:.0f} passes  loss {loss:.3g}")
+            self.bar.update(self.line, numbers=f"{numbers['evaluations']:.1f} passes  loss {loss:.3g}")
 
 
 def _bar() -> Any:

@@ -15,7 +15,7 @@ from typing import Any, Protocol, final
 
 from polyrelu.bias.decomposition import AVERAGES
 from polyrelu.errors import InputError, require
-from polyrelu.files import output_folder, write_atomically
+from polyrelu.files import output_folder, parse_json, read_text, write_atomically
 from polyrelu.nets import PolyReLUNet
 from polyrelu.runs import inspection_figures as figures
 from polyrelu.runs import inspection_margins as margins
@@ -30,10 +30,10 @@ RECORD, TABLE = "inspection.json", "table.csv"
 
 
 class Watcher(Protocol):
-    """Who watches an inspection, and may stop it with a KeyboardInterrupt anywhere."""
+    """Who watches an inspection, and may stop it with a KeyboardInterrupt."""
 
-    def doing(self, what: str, drawing: bool = False) -> None:
-        """This is being measured or drawn now; a KeyboardInterrupt would get lost in the drawing."""
+    def doing(self, what: str) -> None:
+        """This is being measured or drawn now."""
 
     def drawn(self, name: str) -> None:
         """This picture is there."""
@@ -152,7 +152,7 @@ def inspect(settings: InspectionSettings, out: str | Path, watcher: Watcher) -> 
         watcher.doing("measuring the " + step.name + SLOW.get(step.name, ""))
         rows += _measured(step, subject)
         for name, draw in step.pictures:
-            watcher.doing(f"drawing the picture {name}", drawing=True)
+            watcher.doing(f"drawing the picture {name}")
             for file in _drawn(folder, name, draw, subject, _name(settings)):
                 pictures.append(file)
                 watcher.drawn(file)
@@ -226,7 +226,7 @@ def _clear(folder: Path) -> None:
     """Take away the results of an earlier inspection, which may be of another net; refuse files of another program."""
     path = folder / RECORD
     try:
-        record = json.loads(path.read_text(encoding="utf-8"))
+        record = parse_json(read_text(path))
     except FileNotFoundError:
         return
     except (OSError, ValueError):

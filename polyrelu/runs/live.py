@@ -2,71 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-import signal
 import sys
-import threading
-import time as clock
-from types import FrameType, TracebackType
+from types import TracebackType
 from typing import TYPE_CHECKING, Any
+
+from polyrelu.interrupt import CtrlC
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
 LN10 = 2.302585092994046
-TWICE = 1.0  # seconds within which a second Ctrl-C is a nervous finger, not a wish
-
-
-class CtrlC:
-    """Ctrl-C that waits: the first one is a wish, answered where everything fits together; a second one gives up.
-
-    ``answer()`` is that place: it raises KeyboardInterrupt if the wish was there. A second Ctrl-C, a second later, ends
-    the program at once with exit code 130. Both say what they do.
-    """
-
-    def __init__(self, first: str, second: str) -> None:
-        self.first, self.second = first, second
-        self.at_once = False  # nothing is lost by stopping anywhere
-        self.asked: float | None = None
-        self.before: Any = None
-
-    def __enter__(self) -> CtrlC:
-        self.before = self._on_interrupt(self._interrupt)
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._on_interrupt(self.before)
-
-    def answer(self) -> None:
-        """Stop here, if that was asked."""
-        if self.asked is not None:
-            raise KeyboardInterrupt
-
-    def ignore(self) -> None:
-        """From here on Ctrl-C waits for the end."""
-        self._on_interrupt(signal.SIG_IGN)
-
-    def _on_interrupt(self, handler: Any) -> Any:
-        """Install a handler of Ctrl-C and return the one before; only the main thread may."""
-        main = threading.current_thread() is threading.main_thread()
-        return signal.signal(signal.SIGINT, handler) if main and handler is not None else None
-
-    def _interrupt(self, number: int, frame: FrameType | None) -> None:
-        if self.at_once:
-            raise KeyboardInterrupt
-        if self.asked is None:
-            self.asked = clock.monotonic()
-            _say(self.first)
-        elif clock.monotonic() - self.asked > TWICE:
-            _say(self.second)
-            raise SystemExit(130)
 
 
 class Watched:
-    """A block of work under a Ctrl-C that waits, with perhaps a bar, which vanishes at the end."""
+    """A block of work with its Ctrl-C and perhaps a bar, which vanishes at the end."""
 
     def __init__(self, quiet: bool, ctrl_c: CtrlC) -> None:
         self.shown, self.ctrl_c = not quiet and sys.stderr.isatty(), ctrl_c
@@ -92,12 +41,12 @@ class Live(Watched):
     """Progress of one run on stderr (a terminal, or nothing is shown), and its way to stop.
 
     The first Ctrl-C ends the run after the step under way, where everything fits together; ``flow`` then returns what
-    it has. A second one, a second later, gives up at once with exit code 130: nothing is saved, nothing half-written.
+    it has. A second one gives up at once: nothing is saved, and what was in the folder before is as it was.
     """
 
     def __init__(self, label: str, quiet: bool) -> None:
-        first = "finishing the step under way, then saving; Ctrl-C again gives up without saving"
-        super().__init__(quiet, CtrlC(first, "given up; nothing of this run was saved"))
+        given_up = "given up; nothing of this run was saved, and the same command begins anew"
+        super().__init__(quiet, CtrlC(lambda: given_up, "finishing the step under way, then saving"))
         self.label = label
 
     def __enter__(self) -> Self:
@@ -109,8 +58,7 @@ class Live(Watched):
         return self
 
     def saving(self) -> None:
-        """From here on Ctrl-C waits: a net without its history is of no use."""
-        self.ctrl_c.ignore()
+        """The net and its history are being written."""
         if self.bar is not None:
             self.bar.update(self.line, numbers="saving")
 
@@ -122,12 +70,6 @@ class Live(Watched):
             )
             self.bar.update(self.line, numbers=numbers)
         self.ctrl_c.answer()
-
-
-def _say(message: str) -> None:
-    """Straight to the terminal: inside a signal handler the buffered stream may be in use."""
-    with contextlib.suppress(OSError):
-        os.write(2, f"\npolyrelu: {message}\n".encode())
 
 
 def _bar() -> Any:

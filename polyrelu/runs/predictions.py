@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import math
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,14 +13,17 @@ from typing import IO, TYPE_CHECKING, Any, final
 import numpy as np
 from numpy.typing import NDArray
 
+import polyrelu
 from polyrelu.data._columns import Takes
 from polyrelu.data.labelled import places, read_labelled
 from polyrelu.data.tables import SUFFIXES, Table, table_blocks
 from polyrelu.errors import InputError, require
-from polyrelu.files import output_folder, write_atomically
+from polyrelu.files import open_file, output_folder, write_atomically
 from polyrelu.nets import store
+from polyrelu.nets.classes import feature_names, label_name
 from polyrelu.robust.certify.branch import Budget
 from polyrelu.runs.heads import Watcher
+from polyrelu.runs.kept_rows import Decided, KeptRows, file_hash
 
 if TYPE_CHECKING:
     from polyrelu.estimator import PolyReLUClassifier
@@ -54,15 +58,20 @@ def read_head(path: str) -> tuple[PolyReLUClassifier, Takes, float | None]:
         head, about = PolyReLUClassifier.load(path), store.about(path)
     except InputError as error:
         raise InputError(str(error).replace("path=", "head=", 1)) from None
-    names = about.get("features")
     if hasattr(head, "feature_names_in_"):
         del head.feature_names_in_  # columns are put in order here
-    takes = Takes(head.n_features_in_, None if names is None else tuple(names), about.get("label"))
-    return head, takes, about.get("median_centred_norm")
+    takes = Takes(head.n_features_in_, feature_names(about, path, head.n_features_in_), label_name(about, path))
+    typical = about.get("median_centred_norm")
+    good = typical is None or (isinstance(typical, int | float) and 0 < typical < math.inf)
+    require(good, "head", path, f"a median centred norm > 0, it says {typical!r:.40}")
+    return head, takes, typical
 
 
 def predict(file: str, data: str, label: str | None, radius: bool, out: Path | None, watcher: Watcher) -> Predicted:
-    """Write a line for each row of DATA to ``out``, whole or not at all, or to stdout; rows of files come in blocks."""
+    """Write a line for each row of DATA to ``out``, whole or not at all, or to stdout; rows of files come in blocks.
+
+    Certified rows are kept in OUT.partial until ``out`` is whole, and an interrupted run goes on from them.
+    """
     head, takes, typical = read_head(file)
     if out is not None:
         _require_replaceable(out)
@@ -70,14 +79,20 @@ def predict(file: str, data: str, label: str | None, radius: bool, out: Path | N
     blocks = _blocks(data, label, takes)
     first = next(blocks)  # complaints about DATA come before anything is written
     if out is None:
-        return _write(sys.stdout, head, first, blocks, label, radius, typical, watcher)
+        return _write(sys.stdout, head, first, blocks, label, radius, typical, watcher, to_stdout=True)
     found: list[Predicted] = []
+    identity = {"head": file_hash(file), "rows": CERTIFIED, "tol": TOL, "nodes": NODES, "version": polyrelu.__version__}
+    kept = KeptRows(out, identity, len(head.classes_)) if radius else None
 
     def write(temporary: Path) -> None:
         with temporary.open("w", encoding="utf-8", newline="") as stream:
-            found.append(_write(stream, head, first, blocks, label, radius, typical, watcher))
+            found.append(_write(stream, head, first, blocks, label, radius, typical, watcher, kept))
 
-    write_atomically(out, write)
+    try:
+        write_atomically(out, write)
+    finally:
+        if kept is not None:
+            kept.close(done=bool(found))
     return found[0]
 
 
@@ -96,6 +111,8 @@ def _write(
     radius: bool,
     typical: float | None,
     watcher: Watcher,
+    kept: KeptRows | None = None,
+    to_stdout: bool = False,
 ) -> Predicted:
     lines = csv.writer(stream, lineterminator="\n")
     fraction = radius and typical is not None
@@ -106,23 +123,54 @@ def _write(
     radii: list[NDArray[np.float64]] = []
     watcher.stage("rows", None)
     while block is not None:
-        chosen, probability = decide(head.decision_function(block.X))
-        columns: list[Any] = [range(rows, rows + len(block)), head.classes_[chosen].tolist(), probability.tolist()]
-        if radius:
-            proven = _radii(head, block.X, rows, watcher)
-            radii.append(proven)
-            columns += [proven.tolist()] + ([(proven / typical).tolist()] if typical is not None else [])
-        lines.writerows(zip(*columns, strict=True))
-        if block.y is not None:
-            truth = places(block.y, head.classes_)
-            labelled += int((truth >= 0).sum()) if label is None else len(truth)
-            right += int((truth == chosen).sum())
-        rows += len(block)
-        watcher.update(done=rows)
+        for part, (chosen, probability, proven) in _decided(head, block.X, rows, radius, kept):
+            columns: list[Any] = [range(rows, rows + len(chosen)), head.classes_[chosen].tolist(), probability.tolist()]
+            if radius:
+                radii.append(proven)
+                columns += [proven.tolist()] + ([(proven / typical).tolist()] if typical is not None else [])
+            lines.writerows(zip(*columns, strict=True))
+            if block.y is not None:
+                truth = places(block.y[part], head.classes_)
+                labelled += int((truth >= 0).sum()) if label is None else len(truth)
+                right += int((truth == chosen).sum())
+            rows += len(chosen)
+            if to_stdout:
+                stream.flush()
+            _told(watcher, rows, radius, kept, to_stdout)
         block = next(blocks, None)
-    return Predicted(
-        rows, labelled if seen else None, right, said, np.concatenate(radii) if radii else np.empty(0), typical
-    )
+    if kept is not None:
+        said = (*said, *kept.said, *[f"{kept.before} rows were certified before."] * (kept.before > 0))
+    proven = np.concatenate(radii) if radii else np.empty(0)
+    return Predicted(rows, labelled if seen else None, right, said, proven, typical)
+
+
+def _decided(
+    head: PolyReLUClassifier, X: NDArray[Any], before: int, radius: bool, kept: KeptRows | None
+) -> Iterator[tuple[slice, Decided]]:
+    """Class, probability and radius of the rows of a block, all at once or, with radii, a chunk at a time."""
+    scores: NDArray[Any] | None = None
+    for start in range(0, len(X), CERTIFIED if radius else len(X)):
+        part = slice(start, min(start + CERTIFIED, len(X)) if radius else len(X))
+        found = None if kept is None else kept.take(before + start, X[part])
+        if found is None:
+            scores = head.decision_function(X) if scores is None else scores
+            proven = np.empty(0)
+            if radius:
+                proven = head.certify(X[part], tol=TOL, budget=Budget(nodes=NODES)).lower.numpy()
+            found = (*decide(scores[part]), proven)
+            if kept is not None:
+                kept.add(before + start, X[part], found)
+        yield part, found
+
+
+def _told(watcher: Watcher, rows: int, radius: bool, kept: KeptRows | None, to_stdout: bool) -> None:
+    """So many rows are done; where that leaves an interruption, which cuts no line of stdout in two."""
+    if to_stdout:
+        other = " With --out FILE certified rows are kept, and the same command goes on from them." if radius else ""
+        watcher.kept(f"interrupted; the first {rows} rows are written.{other}", "finishing the rows under way")
+    elif kept is not None and kept.usable:
+        watcher.kept(f"interrupted; {rows} rows are certified and kept, and the same command goes on from there")
+    watcher.update(done=rows)
 
 
 def decide(scores: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
@@ -134,21 +182,12 @@ def decide(scores: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.float64]
     return chosen, 1 / np.exp(above).sum(axis=1)
 
 
-def _radii(head: PolyReLUClassifier, X: NDArray[Any], before: int, watcher: Watcher) -> NDArray[np.float64]:
-    """How far each prediction is proven to hold."""
-    found = []
-    for start in range(0, len(X), CERTIFIED):
-        part = X[start : start + CERTIFIED]
-        found.append(head.certify(part, tol=TOL, budget=Budget(nodes=NODES)).lower.numpy())
-        watcher.update(done=before + start + len(part))
-    return np.concatenate(found)
-
-
 def _require_replaceable(out: Path) -> None:
     """Nothing is there yet, or predictions."""
     require(out.suffix.lower() == ".csv", "out", out, "a name that ends in .csv")
     require(not out.is_dir(), "out", out, "a file, this is a folder")
     if out.exists():
-        with out.open(encoding="utf-8", errors="replace") as stream:
-            mine = stream.readline().startswith(",".join(HEADER))
+        require(out.is_file(), "out", out, "the name of an ordinary file")
+        with open_file(out) as stream:
+            mine = stream.read(100).decode("utf-8", "replace").startswith(",".join(HEADER))
         require(mine, "out", out, "another name: it is there and holds no predictions")

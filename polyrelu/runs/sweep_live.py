@@ -7,7 +7,8 @@ import time as clock
 from collections.abc import Mapping
 from typing import Any
 
-from polyrelu.runs.live import CtrlC, Watched
+from polyrelu.interrupt import CtrlC
+from polyrelu.runs.live import Watched
 from polyrelu.sweep.record import Record
 
 FRAME = 0.25  # seconds between two pictures of the table
@@ -18,16 +19,14 @@ ROWS, WIDE = 8, 90  # of the table of what is running
 class SweepLive(Watched):
     """Progress on stderr (a table on a terminal, else a line every ten seconds) and a way to stop.
 
-    The first Ctrl-C ends the sweep when the settings under way are finished and on disk; a second one, a second later,
-    at once. Finished settings are kept either way.
+    The first Ctrl-C ends the sweep when the settings under way are finished and on disk; a second one at once. Finished
+    settings are kept either way, and ``again`` is the command that goes on from there.
     """
 
-    def __init__(self, quiet: bool) -> None:
-        ctrl_c = CtrlC(
-            "finishing the settings under way, then stopping; Ctrl-C again stops at once",
-            "stopped; finished settings are kept, the same command goes on from there",
-        )
-        super().__init__(quiet, ctrl_c)
+    def __init__(self, quiet: bool, again: str = "the same command", what: str = "settings") -> None:
+        super().__init__(quiet, CtrlC(self.kept, f"finishing the {what} under way, then stopping"))
+        self.ctrl_c.waits = False  # nothing is under way yet
+        self.again, self.what = again, what
         self.logged = not quiet and not self.shown
         self.total = self.done = self.failed = self.before = 0
         self.running: dict[str, tuple[str, float]] = {}
@@ -43,15 +42,21 @@ class SweepLive(Watched):
 
             self.bar = Live(console=Console(stderr=True), transient=True, auto_refresh=False)
             self.bar.start()
-        self.ctrl_c.answer()
+
+    def kept(self) -> str:
+        """How many settings are on disk, and the command."""
+        kept = f"{self.done} of {self.total} {self.what} are kept" if self.total else "nothing was done yet"
+        return f"interrupted; {kept}. Go on with: {self.again}"
 
     def started(self, key: str, settings: Mapping[str, Any]) -> None:
         """A worker has this setting now."""
         self.running[key] = (describe(settings), clock.monotonic())
+        self.ctrl_c.waits = True
 
     def finished(self, record: Record) -> None:
         """It is on disk."""
         self.running.pop(record.key, None)
+        self.ctrl_c.waits = bool(self.running)
         self.done += not record.failed
         self.failed += record.failed
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, final
 
 from polyrelu.errors import InputError, require
-from polyrelu.files import output_folder, write_atomically
+from polyrelu.files import output_folder, parse_json, read_text, write_atomically
 from polyrelu.sweep.record import Answer, Job, Record, key_of
 from polyrelu.sweep.values import decode, digest, encode
 
@@ -43,6 +43,7 @@ class Folder:
         """Write what came back for a setting; a result takes the place of an earlier failure."""
         name = f"{FAILURES if answer.error else RESULTS}/{answer.key}.json"
         outcome = {"error": answer.error, "details": answer.details} if answer.error else {"result": answer.result}
+        outcome |= {} if answer.time_limit is None else {"time_limit": answer.time_limit}
         content = {
             "function": self.job.function,
             "version": self.job.version,
@@ -64,7 +65,8 @@ class Folder:
             name = f"{kind}/{key}.json"
             content = _content(self.path / name)
             if content is not None and content.get("key") == key and self._mine(content):
-                return _record(content, name)
+                with contextlib.suppress(KeyError, TypeError, ValueError, AttributeError):  # of another version
+                    return _record(content, name)
         return None
 
     def others(self, known: set[str]) -> list[Record]:
@@ -114,7 +116,11 @@ def opened(out: str | Path, job: Job) -> Iterator[Folder]:
 
 def stored_sweep(path: Path) -> dict[str, Any] | None:
     """What sweep.json says; None where there is none."""
-    if not (path / SWEEP).exists():
+    try:
+        there = (path / SWEEP).exists()
+    except OSError as error:
+        raise InputError(f"out={path}: expected a folder that can be read ({error.strerror}).") from None
+    if not there:
         return None
     content = _content(path / SWEEP)
     if content is None or not {"function", "version", "settings"} <= content.keys():
@@ -122,7 +128,11 @@ def stored_sweep(path: Path) -> dict[str, Any] | None:
             f"out={path}: its {SWEEP} was not written by a sweep of this version of polyrelu, or is damaged; "
             "choose another --out."
         )
-    return {**content, "settings": decode(content["settings"])}
+    settings = decode(content["settings"])
+    texts = all(isinstance(content[name], str) for name in ("function", "version"))
+    listed = isinstance(settings, list) and all(isinstance(one, dict) for one in settings)
+    require(texts and listed, "out", path, f"a {SWEEP} as sweeps write it; choose another --out")
+    return {**content, "settings": settings}
 
 
 def at_work(path: Path) -> bool:
@@ -168,7 +178,7 @@ def _locked(descriptor: int, kind: int) -> bool:
 def _content(path: Path) -> dict[str, Any] | None:
     """What one of our files holds; None where it is missing, damaged or of something else."""
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = parse_json(read_text(path))
         if not isinstance(content, dict) or content.pop("format") != FORMAT or content.pop("check") != digest(content):
             return None
     except (OSError, ValueError, KeyError, RecursionError):
@@ -179,4 +189,9 @@ def _content(path: Path) -> dict[str, Any] | None:
 def _record(content: Mapping[str, Any], name: str) -> Record:
     settings, result, seconds = decode(content["settings"]), decode(content.get("result")), content["seconds"]
     error, details, versions = content.get("error", ""), content.get("details", ""), content.get("versions", {})
-    return Record(content["key"], settings, result, error, name, seconds, details, versions)
+    if not isinstance(seconds, int | float) or not isinstance(settings, dict) or not isinstance(versions, dict):
+        raise TypeError("not a record")
+    if not isinstance(error, str) or not isinstance(details, str):
+        raise TypeError("not a failure")
+    limit = content.get("time_limit") if isinstance(content.get("time_limit"), int | float) else None
+    return Record(content["key"], settings, result, error, name, seconds, details, versions, limit)

@@ -9,13 +9,14 @@ import selectors
 import signal
 import subprocess
 import sys
+import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from polyrelu.errors import InputError
 from polyrelu.sweep.call import ENVIRONMENT
-from polyrelu.sweep.record import Answer, Job, Watcher
+from polyrelu.sweep.record import Answer, Job, Watcher, out_of_time
 
 RETRIES = 2  # of a setting whose worker died
 TAIL = 8000  # bytes of a worker's last output that are kept for the record of a failure
@@ -34,6 +35,7 @@ class Worker:
             env={**os.environ, **ENVIRONMENT}, start_new_session=True,
         )  # fmt: skip
         self.key: str | None = None
+        self.began = 0.0
         self.ready = False
         self.unread = self.output = b""
         self.send({"function": job.function})
@@ -47,7 +49,7 @@ class Worker:
 
     def give(self, key: str, settings: Any) -> None:
         """The next setting."""
-        self.key, self.output = key, b""
+        self.key, self.output, self.began = key, b"", time.monotonic()
         self.send({"key": key, "settings": settings})
 
     def messages(self, content: bytes) -> list[dict[str, Any]]:
@@ -80,8 +82,10 @@ class Worker:
 class Crew:
     """The workers of one run and the settings that wait for them."""
 
-    def __init__(self, job: Job, tasks: Mapping[str, Any], size: int, watcher: Watcher) -> None:
-        self.job, self.tasks, self.size, self.watcher = job, tasks, size, watcher
+    def __init__(
+        self, job: Job, tasks: Mapping[str, Any], size: int, watcher: Watcher, time_limit: float | None = None
+    ) -> None:
+        self.job, self.tasks, self.size, self.watcher, self.limit = job, tasks, size, watcher, time_limit
         self.waiting = deque(tasks)
         self.deaths: Counter[str] = Counter()
         self.failed_starts = 0
@@ -135,6 +139,20 @@ class Crew:
                 for message in worker.messages(content):
                     yield from self._heard(worker, message)
             yield from self._lost(worker)
+        yield from self._late()
+
+    def _late(self) -> Iterator[Answer]:
+        """Settings that took longer than the time limit: their workers are ended, others take their place."""
+        now, limit = time.monotonic(), self.limit
+        if limit is None:
+            return
+        for worker in [one for one in self.workers if one.key is not None and now - one.began > limit]:
+            self.workers.remove(worker)
+            self._forget(worker)
+            key, said = worker.key, worker.said()
+            worker.end()
+            assert key is not None
+            yield out_of_time(key, limit, said)
 
     def _heard(self, worker: Worker, message: dict[str, Any]) -> Iterator[Answer]:
         if "refused" in message:
@@ -151,9 +169,7 @@ class Crew:
 
     def _lost(self, worker: Worker) -> Iterator[Answer]:
         """A worker died: its setting is tried again, at most twice."""
-        for pipe in (worker.process.stdout, worker.process.stderr):
-            with contextlib.suppress(KeyError):
-                self.selector.unregister(pipe)  # type: ignore[arg-type]
+        self._forget(worker)
         said, how, key = worker.said(), worker.end(), worker.key
         if not worker.ready:
             self.failed_starts += 1
@@ -169,12 +185,25 @@ class Crew:
             return
         yield Answer(key, error=f"worker died ({how}), {self.deaths[key]} times", details=said)
 
+    def _forget(self, worker: Worker) -> None:
+        for pipe in (worker.process.stdout, worker.process.stderr):
+            with contextlib.suppress(KeyError):
+                self.selector.unregister(pipe)  # type: ignore[arg-type]
+
 
 def work(
-    job: Job, tasks: Mapping[str, Any], workers: int, watcher: Watcher, more: Callable[[], bool]
+    job: Job,
+    tasks: Mapping[str, Any],
+    workers: int,
+    watcher: Watcher,
+    more: Callable[[], bool],
+    time_limit: float | None = None,
 ) -> Iterator[Answer]:
-    """Answers as they come, the next setting handed out before. ``more()``: may another one be handed out?"""
-    crew = Crew(job, tasks, workers, watcher)
+    """Answers as they come, the next setting handed out before. ``more()``: may another one be handed out?
+
+    time_limit : seconds a setting may take from when a worker has it; then that worker is killed
+    """
+    crew = Crew(job, tasks, workers, watcher, time_limit)
     try:
         while True:
             going = more()

@@ -9,26 +9,24 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-import re
-import socket
-import subprocess
 import sys
+import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import Any
 
 from polyrelu.errors import InputError, require
+from polyrelu.interrupt import listen_again
 from polyrelu.sweep.call import ENVIRONMENT, call
 from polyrelu.sweep.function import find, version
 from polyrelu.sweep.local import RETRIES, TURN, require_version
-from polyrelu.sweep.record import Answer, Job, Watcher
+from polyrelu.sweep.ray_address import check_address, last_line
+from polyrelu.sweep.record import Answer, Job, Watcher, out_of_time
 from polyrelu.threads import prepare
 
 AHEAD = 2  # tasks in flight for each core, so that none waits for the next
-REACH, JOIN = 3.0, 15.0  # seconds an address has to answer, and a cluster to let us in
 STORE = 512 * 2**20  # bytes of memory for results on their way; more goes to disk
-TRY = "import ray, sys; ray.init(address=sys.argv[1], log_to_driver=False, logging_level='ERROR'); ray.shutdown()"
 # What Ray would print here about every worker that died; it comes back as the outcome of the task.
 SKIP = "A worker died or was killed|retries remaining, so the task will be retried"
 
@@ -40,11 +38,13 @@ def work(
     address: str | None,
     watcher: Watcher,
     more: Callable[[], bool],
+    time_limit: float | None = None,
 ) -> Iterator[Answer]:
     """Answers as they come. ``more()``: may another setting be handed out?"""
     ray = load()
     with connected(ray, address, workers) as ours:
-        task = remote(ray, job, ours)
+        clock = None if time_limit is None else Clock(ray, time_limit)
+        task = remote(ray, job, ours, clock and clock.begun)
         waiting, flying = deque(tasks), dict[Any, str]()
         try:
             while True:
@@ -58,13 +58,46 @@ def work(
                     return
                 for one in ray.wait(list(flying), timeout=TURN)[0]:
                     yield answer_of(ray, job, flying.pop(one), one)
+                for one in clock.late(flying) if clock else ():
+                    ray.cancel(one, force=True)
+                    yield out_of_time(flying.pop(one), clock.limit)  # type: ignore[union-attr]
         finally:
             for one in flying:
                 with contextlib.suppress(Exception):
                     ray.cancel(one, force=True)
 
 
-def remote(ray: Any, job: Job, ours: bool) -> Any:
+class Clock:
+    """How long tasks have been at work, which is later than when they were handed out: every task says when it begins.
+
+    ``begun`` is an actor that counts the beginnings of each key; more than one where a worker died.
+    """
+
+    def __init__(self, ray: Any, limit: float) -> None:
+        class Begun:
+            def __init__(self) -> None:
+                self.count: dict[str, int] = {}
+
+            def note(self, key: str) -> None:
+                self.count[key] = self.count.get(key, 0) + 1
+
+            def counts(self) -> dict[str, int]:
+                return self.count
+
+        self.ray, self.limit = ray, limit
+        self.begun = ray.remote(num_cpus=0, max_restarts=-1, max_task_retries=-1)(Begun).remote()
+        self.since: dict[tuple[str, int], float] = {}
+
+    def late(self, flying: Mapping[Any, str]) -> list[Any]:
+        """The tasks that are at work for longer than the limit."""
+        now, counts = time.monotonic(), self.ray.get(self.begun.counts.remote())
+        return [
+            one for one, key in flying.items()
+            if key in counts and now - self.since.setdefault((key, counts[key]), now) > self.limit
+        ]  # fmt: skip
+
+
+def remote(ray: Any, job: Job, ours: bool, begun: Any = None) -> Any:
     """The task. It travels by value, so that a worker can find polyrelu by the paths it brings along."""
     path = [str(entry) for entry in sys.path]
     function, wanted = job.function, job.version
@@ -73,6 +106,8 @@ def remote(ray: Any, job: Job, ours: bool) -> Any:
         import sys
 
         sys.path.extend(entry for entry in path if entry not in sys.path)
+        if begun is not None:
+            begun.note.remote(key)
         from polyrelu.sweep.ray_engine import run_task
 
         return run_task(function, wanted, key, settings)
@@ -107,8 +142,8 @@ def answer_of(ray: Any, job: Job, key: str, one: Any) -> Answer:
         return Answer(key, error=f"worker died ({type(error).__name__}), {RETRIES + 1} times", details=str(error))
     except errors.RayError as error:
         raise InputError(
-            f"engine=ray: Ray could not run {job.function} ({_last(error)}); finished settings are kept. polyrelu and "
-            "the function must be installed on every node."
+            f"engine=ray: Ray could not run {job.function} ({last_line(error)}); finished settings are kept. polyrelu "
+            "and the function must be installed on every node."
         ) from None
     if "refused" in message:
         raise InputError(f"{message['refused'].rstrip('.')} on the Ray cluster; install it on every node.")
@@ -148,36 +183,13 @@ def connected(ray: Any, address: str | None, workers: int | None) -> Iterator[bo
     try:
         with _environment(address is None):
             ray.init(**about)
+        listen_again()  # Ray takes SIGTERM for itself
     except Exception as error:
-        raise InputError(f"{what} ({_last(error)}).") from None
+        raise InputError(f"{what} ({last_line(error)}).") from None
     try:
         yield address is None
     finally:
         ray.shutdown()
-
-
-def check_address(address: str) -> None:
-    """A Ray cluster must answer within seconds; Ray itself would try for minutes, and end this process then."""
-    place = os.environ.get("RAY_ADDRESS", address) if address == "auto" else address
-    if place != "auto":
-        match = re.fullmatch(r"(?:ray://)?(?:\[([0-9a-fA-F:]+)\]|([^\s:/\[\]]+)):([0-9]{1,5})", place)
-        if match is None or not 0 < int(match[3]) < 65536:
-            raise InputError(f"address={place}: expected host:port, ray://host:port or auto.")
-        try:
-            socket.create_connection((match[1] or match[2], int(match[3])), timeout=REACH).close()
-        except OSError as error:
-            why = error.strerror or error
-            raise InputError(
-                f"address={place}: nothing answers there ({why}); is the cluster running, and is it the port of its "
-                "head node?"
-            ) from None
-    try:
-        tried = subprocess.run([sys.executable, "-c", TRY, place], capture_output=True, text=True, timeout=JOIN)
-        why = _last(tried.stderr) if tried.returncode else ""
-    except subprocess.TimeoutExpired:
-        why = f"no answer within {JOIN:g} s; is it the port of the head node, not that of the dashboard?"
-    if why:
-        raise InputError(f"address={place}: expected a Ray cluster to connect to ({why}).")
 
 
 @contextlib.contextmanager
@@ -194,9 +206,3 @@ def _environment(ours: bool) -> Iterator[None]:
                 os.environ.pop(name, None)
             else:
                 os.environ[name] = value
-
-
-def _last(message: object) -> str:
-    """The last line of an error, where Ray says what it is about."""
-    lines = [line.strip() for line in str(message).splitlines() if line.strip()]
-    return (lines or [type(message).__name__])[-1][:300].rstrip(".")

@@ -20,7 +20,8 @@ class Record:
     """One setting that was run: what it gave, or the error (one line; "" for a success).
 
     ``file`` is relative to the output folder; ``seconds`` is the time of the call; ``details`` holds the traceback and
-    the last output of a failure; ``versions`` are those it was computed with.
+    the last output of a failure; ``versions`` are those it was computed with. ``time_limit`` is that of a setting that
+    was ended because it took longer.
     """
 
     key: str
@@ -31,11 +32,16 @@ class Record:
     seconds: float
     details: str = ""
     versions: Mapping[str, str] = field(default_factory=dict)
+    time_limit: float | None = None
 
     @property
     def failed(self) -> bool:
         """Was there an error?"""
         return bool(self.error)
+
+    def worth_another_try(self, time_limit: float | None) -> bool:
+        """Was it ended by a time limit, and is there more time now?"""
+        return self.time_limit is not None and (time_limit is None or time_limit > self.time_limit)
 
 
 @final
@@ -58,6 +64,13 @@ class Answer:
     details: str = ""
     seconds: float = 0.0
     versions: Mapping[str, str] = field(default_factory=dict)
+    time_limit: float | None = None
+
+
+def out_of_time(key: str, limit: float, said: str = "") -> Answer:
+    """The answer of a setting that took longer than the limit and was ended."""
+    error = f"time limit: not done after {limit:g} s, ended; more time is another try"
+    return Answer(key, error=error, details=said, seconds=limit, time_limit=limit)
 
 
 class Watcher(Protocol):

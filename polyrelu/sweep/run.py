@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 import contextlib
-import signal
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
+from polyrelu.checks import checked
 from polyrelu.errors import InputError, require
+from polyrelu.interrupt import Patience
 from polyrelu.sweep import local
 from polyrelu.sweep.folder import Folder, opened, room
 from polyrelu.sweep.function import find, nearest, version
+from polyrelu.sweep.ray_address import probe_address
 from polyrelu.sweep.record import Answer, Job, Record, Silent, Watcher
-from polyrelu.sweep.sweep import Sweep, check_call
+from polyrelu.sweep.sweep import Sweep, check_call, check_time_limit
 from polyrelu.sweep.values import encode
 from polyrelu.threads import cores
 
 ENGINES = ("local", "ray")
-TWICE = 1.0  # seconds within which a second Ctrl-C is a nervous finger, not a wish
 
 
+@checked
 def run_sweep(
     sweep: Sweep,
     out: str | Path,
@@ -32,6 +32,7 @@ def run_sweep(
     workers: int | None = None,
     address: str | None = None,
     retry_failed: bool = False,
+    time_limit: float | None = None,
     watcher: Watcher | None = None,
 ) -> list[Record]:
     """A record for every setting, in their order; settings that are done in the folder ``out`` are not run again.
@@ -42,6 +43,8 @@ def run_sweep(
     workers : how many at once; one for each core by default (with an address: what the cluster has)
     address : of a Ray cluster, "host:port", "ray://host:port" or "auto"; without one a local Ray is started
     retry_failed : try failed settings again; a setting whose worker dies is tried three times in any case
+    time_limit : seconds one setting may take, that of the sweep by default; it is ended then and counts as failed, the
+        others go on. It is tried again when there is more time, or none of it is limited
     watcher : who is told
 
     Ctrl-C lets the settings under way finish, keeps them and raises KeyboardInterrupt; a second one, a second later,
@@ -49,21 +52,28 @@ def run_sweep(
     """
     require(engine in ENGINES, "engine", engine, f"local or ray{nearest(str(engine), ENGINES)}")
     require(address is None or engine == "ray", "address", address, "none: only the engine ray has an address")
+    if address is not None:
+        probe_address(address)  # before anything is loaded or written
     size = cores() if workers is None else workers
     require(isinstance(size, int) and size >= 1, "workers", workers, "a whole number >= 1")
+    limit = sweep.time_limit if time_limit is None else time_limit
+    check_time_limit(limit)
     watcher = watcher or Silent()
     check_call(sweep)
     job = Job(sweep.function, version(find(sweep.function)))
     with opened(out, job) as folder:
         wanted = {folder.key(settings): settings for settings in sweep.settings}
         kept = {key: record for key in wanted if (record := folder.read(key)) is not None}
-        before = {key: record for key, record in kept.items() if not (record.failed and retry_failed)}
+        before = {
+            key: record for key, record in kept.items()
+            if not (record.failed and (retry_failed or record.worth_another_try(limit)))
+        }  # fmt: skip
         failed = sum(record.failed for record in before.values())
         with room(out, len(before) - failed, len(wanted)):
             folder.write_sweep(sweep.settings)
         watcher.begin(len(wanted), len(before) - failed, failed)
         missing = {key: settings for key, settings in wanted.items() if key not in before}
-        work = _engine(engine, job, missing, workers if address else size, address)
+        work = _engine(engine, job, missing, workers if address else size, address, limit)
         found = {**before, **_run(folder, work, missing, watcher, len(before) - failed, len(wanted))}
         return [found[folder.key(settings)] for settings in sweep.settings]
 
@@ -71,14 +81,16 @@ def run_sweep(
 Work = Callable[[Watcher, Callable[[], bool]], Iterator[Answer]]
 
 
-def _engine(engine: str, job: Job, missing: Mapping[str, Any], workers: int | None, address: str | None) -> Work:
+def _engine(
+    engine: str, job: Job, missing: Mapping[str, Any], workers: int | None, address: str | None, limit: float | None
+) -> Work:
     tasks = {key: encode(settings) for key, settings in missing.items()}
     if engine == "local":
         assert workers
-        return lambda watcher, more: local.work(job, tasks, workers, watcher, more)
+        return lambda watcher, more: local.work(job, tasks, workers, watcher, more, limit)
     from polyrelu.sweep import ray_engine
 
-    return lambda watcher, more: ray_engine.work(job, tasks, workers, address, watcher, more)
+    return lambda watcher, more: ray_engine.work(job, tasks, workers, address, watcher, more, limit)
 
 
 def _run(
@@ -88,7 +100,7 @@ def _run(
     found: dict[str, Record] = {}
     if not missing:
         return found
-    with _Patience() as patience:
+    with Patience() as patience:
 
         def more() -> bool:
             try:
@@ -109,30 +121,3 @@ def _run(
             raise InputError(f"out={folder.path}: {len(missing) - len(found)} settings were not run.")
         raise KeyboardInterrupt
     return found
-
-
-class _Patience:
-    """Ctrl-C is noted and answered between settings; a second one, a second later, at once.
-
-    Nothing is done where the caller has a handler of its own, or in a thread that may have none.
-    """
-
-    def __init__(self) -> None:
-        self.asked: float | None = None
-        main = threading.current_thread() is threading.main_thread()
-        self.ours = main and signal.getsignal(signal.SIGINT) is signal.default_int_handler
-
-    def __enter__(self) -> _Patience:
-        if self.ours:
-            signal.signal(signal.SIGINT, self._interrupt)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self.ours:
-            signal.signal(signal.SIGINT, signal.default_int_handler)
-
-    def _interrupt(self, number: int, frame: FrameType | None) -> None:
-        if self.asked is None:
-            self.asked = time.monotonic()
-        elif time.monotonic() - self.asked > TWICE:
-            raise KeyboardInterrupt

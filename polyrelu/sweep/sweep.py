@@ -7,12 +7,14 @@ import json
 import math
 import re
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, final
 
+from polyrelu.checks import checked, shown
 from polyrelu.errors import InputError, require
+from polyrelu.files import read_text
 from polyrelu.sweep.function import check_settings, find, nearest
 from polyrelu.sweep.values import decode, encode
 
@@ -21,20 +23,27 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-KEYS = ("function", "grid", "fixed", "settings")
+KEYS = ("function", "grid", "fixed", "settings", "time_limit")
 MOST = 1_000_000  # settings of a grid
 
 
 @final
 @dataclass(frozen=True)
 class Sweep:
-    """``function`` ("package.module:name") called once for each of ``settings``, which are plain values."""
+    """``function`` ("package.module:name") called once for each of ``settings``, which are plain values.
+
+    ``time_limit`` : seconds one of them may take, None for no limit; no result depends on it
+    """
 
     function: str
     settings: Sequence[Mapping[str, Any]]
+    time_limit: float | None = None
 
     def __post_init__(self) -> None:
+        check_time_limit(self.time_limit)
         require(isinstance(self.function, str), "function", self.function, 'text such as "package.module:function"')
+        listed = isinstance(self.settings, Iterable) and not isinstance(self.settings, str | bytes | Mapping)
+        require(listed, "settings", shown(self.settings), "a list of tables of settings by name")
         plain = []
         for number, one in enumerate(self.settings):
             require(isinstance(one, Mapping), f"settings[{number}]", one, "a table of settings by name")
@@ -47,7 +56,9 @@ class Sweep:
     @classmethod
     def grid(cls, function: str, grid: Mapping[str, Sequence[Any]], fixed: Mapping[str, Any] | None = None) -> Sweep:
         """Every combination of the lists in ``grid``, the last one changing fastest, each with all of ``fixed``."""
-        fixed = fixed or {}
+        fixed = {} if fixed is None else fixed
+        for name, table in (("grid", grid), ("fixed", fixed)):
+            require(isinstance(table, Mapping), name, shown(table), "a table of settings by name")
         require(len(grid) > 0, "grid", dict(grid), "at least one list of values")
         for key, values in grid.items():
             listed = isinstance(values, Sequence) and not isinstance(values, str | bytes)
@@ -60,14 +71,15 @@ class Sweep:
         return cls(function, [{**dict(zip(grid, row, strict=True)), **fixed} for row in rows])
 
     @classmethod
+    @checked
     def read(cls, path: str | Path, *, call: bool = False) -> Sweep:
-        """The sweep in a .toml or .json file: ``function``, ``fixed``, and ``grid`` or ``settings``.
+        """The sweep in a .toml or .json file: ``function``, ``fixed``, ``grid`` or ``settings``, ``time_limit`` if any.
 
         call : also import the function and see that it takes every setting
         """
         text, content = _parse(Path(path))
         try:
-            sweep = _sweep_of(content)
+            sweep = replace(_sweep_of(content), time_limit=content.get("time_limit"))
             if call:
                 check_call(sweep)
             return sweep
@@ -78,7 +90,7 @@ class Sweep:
 def _parse(path: Path) -> tuple[str, Any]:
     require(path.suffix in (".toml", ".json"), "file", path, "a sweep file that ends in .toml or .json")
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = read_text(path, "utf-8-sig")
     except OSError as error:
         raise InputError(f"file={path}: expected a sweep file that can be read ({error.strerror}).") from None
     except UnicodeDecodeError as error:
@@ -126,6 +138,12 @@ def _sweep_of(content: Any) -> Sweep:
         twice = [key for key in one if key in fixed]
         require(not twice, f"settings[{number}]", one, f"settings that are not also in fixed ({', '.join(twice)})")
     return Sweep(content["function"], [{**one, **fixed} for one in settings])
+
+
+def check_time_limit(seconds: Any) -> None:
+    """Refuse what is neither None nor a number of seconds."""
+    good = isinstance(seconds, int | float) and not isinstance(seconds, bool) and 0 < seconds < math.inf
+    require(seconds is None or good, "time_limit", seconds, "a number of seconds > 0, or nothing for no limit")
 
 
 def check_call(sweep: Sweep) -> None:

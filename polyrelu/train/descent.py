@@ -19,10 +19,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from polyrelu.checks import checked
 from polyrelu.data import BLOCK, Dataset
 from polyrelu.errors import require
 from polyrelu.nets import PolyReLUNet
-from polyrelu.train.backward import gradient_of, logits
+from polyrelu.train.backward import gradient_of, logits, outputs_of
 from polyrelu.train.batches import Batches
 from polyrelu.train.landing import Status, Until
 from polyrelu.train.losses import check_loss, log_add, pull, rivals
@@ -33,8 +34,10 @@ METHODS = ("gd", "sgd", "adam")
 MOMENT = ("step", "time", "passes", "log_loss", "accuracy", "margin")
 RISE, FALL, LOWEST = 2 ** (1 / 5), 2 ** (1 / 10), 1e-9
 EPS = 1e-8  # Adam's
+LONG = 20_000  # rows; a pass over more is long, and told of after every so many
 
 
+@checked
 def descend(
     net: nn.Module,
     data: Dataset,
@@ -70,6 +73,10 @@ def descend(
         it gives True the run ends there, as if its steps were spent
     weights : (n,) weights >= 0 of the samples; only their ratios matter. Loss and accuracy are then weighted means
     unit : Adam on a PolyReLUNet moves as it would for rows (x - centre) / unit; see `adam`
+
+    ``progress`` is told after every pass, and within those over more than 20 000 rows. A KeyboardInterrupt, from it or
+    from the keyboard, ends the run with Status.INTERRUPTED. Where passes are long nobody waits for another: the weights
+    are those after the last whole one, the loss the mean over its batches, accuracy and margin nan.
     """
     until = Until.of(until)
     check_loss(loss)
@@ -92,17 +99,22 @@ def descend(
     )
     progress = progress or Silent()
     look_on = each_epoch or (lambda epoch, net: None)
+
+    def tell() -> None:
+        progress.update(time=run.time, log_loss=run.underway, evaluations=run.passes, neurons=0)
+
     epoch, status = 0, run.verdict(until)
     try:
         enough = look_on(epoch, run.net)
         while status is None and run.step < steps and not enough:
             for _ in range(every):
                 if run.step < steps and not enough:
-                    run.epoch(steps)
+                    run.epoch(steps, tell)
                     epoch += 1
                     enough = look_on(epoch, run.net)
                     if every > 1:
-                        progress.update(time=run.time, log_loss=run.underway, evaluations=run.passes, neurons=0)
+                        run.passed = run.whole_pass()
+                        tell()
             if not loss_based:  # that rate has looked already
                 run.measure()
             if not run.keep():
@@ -112,10 +124,13 @@ def descend(
             status = run.verdict(until)
     except KeyboardInterrupt:
         status = Status.INTERRUPTED
-        if every > 1 and not loss_based:
+        if run.passed is not None:
+            run.restore(run.passed)
+            run.keep()
+        elif every > 1 and not loss_based and len(data) <= LONG:
             run.measure()
             run.keep()
-    run.restore()
+    run.restore(run.good)
     settings = {"method": method, "rate": rate, "loss": loss, "batch": batch, "loss_based": loss_based, "seed": seed}
     settings["samples"] = len(data)
     return run.trajectory(status or Status.BUDGET, settings)
@@ -159,6 +174,7 @@ class Descent:
         self.checkpoints = {} if after is None else dict(after.checkpoints)
         self.ahead = sorted((x for x in checkpoints if self.log_loss > x * math.log(10)), reverse=True)
         self.good = self.mark()
+        self.passed: dict[str, Any] | None = None  # the last whole pass, if the last look was before it
         if after is None:
             self.note()
 
@@ -183,24 +199,29 @@ class Descent:
         parts = {name: getattr(self, name) for name in MOMENT}
         return {**parts, "weights": copy.deepcopy(self.net.state_dict())}
 
+    def whole_pass(self) -> dict[str, Any] | None:
+        """This moment with what is known of it without another look, if such a look takes long."""
+        unseen = {"log_loss": self.underway, "accuracy": math.nan, "margin": math.nan}
+        return {**self.mark(), **unseen} if len(self.data) > LONG and not self.loss_based else None
+
     def keep(self) -> bool:
         """Record this moment as the one to fall back to; False if its loss is not finite."""
         if math.isnan(self.log_loss) or self.log_loss == math.inf:
             return False
-        self.good = self.mark()
+        self.good, self.passed = self.mark(), None
         self.note()
         for level in [level for level in self.ahead if self.log_loss <= level * math.log(10)]:
             self.checkpoints[level] = copy.deepcopy(self.net)
             self.ahead.remove(level)
         return True
 
-    def restore(self) -> None:
-        """Back to the last moment recorded."""
-        self.net.load_state_dict(self.good["weights"])
+    def restore(self, moment: dict[str, Any]) -> None:
+        """Back to a moment marked before."""
+        self.net.load_state_dict(moment["weights"])
         for name in MOMENT:
-            setattr(self, name, self.good[name])
+            setattr(self, name, moment[name])
 
-    def epoch(self, most: int) -> None:
+    def epoch(self, most: int, tell: Callable[[], None]) -> None:
         """One pass over the data; with the loss-based rate it is undone if the loss did not fall."""
         frame = self.log_loss if self.loss_based else 0.0
         for group in self.optimiser.param_groups:
@@ -212,9 +233,11 @@ class Descent:
             self.optimiser.step()
             self.step, self.time, self.passes = self.step + 1, self.time + self.rate, self.passes + n / len(self.data)
             rows += n
+            self.underway = total - math.log(rows)
             if self.step >= most:
                 break
-        self.underway = total - math.log(rows)
+            if rows // LONG > (rows - n) // LONG and rows < len(self.data):
+                tell()
         if before is None:
             return
         mark, optimiser = before
@@ -292,8 +315,7 @@ def check(net: nn.Module, data: Dataset, method: str, rate: float, steps: int, b
             "weights too small for this dtype",
             "a larger scale, float64, or flow, which takes any",
         )
-    with torch.no_grad():
-        found = logits(net, data.rows(0, 1).to(next(net.parameters()).dtype)).shape[1]
+    found = outputs_of(net, data)
     outputs = 1 if data.binary else data.classes
     require(found == outputs, "net", f"{found} outputs", f"{outputs}, for the labels of {data.name}")
     require(method in METHODS, "method", method, f"one of {', '.join(METHODS)}")

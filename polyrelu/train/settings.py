@@ -31,6 +31,15 @@ _COUNTS = {"width": True, "epochs": True, "batch": False, "patience": False}  # 
 _SIZES = {"rate": math.inf, "validation_fraction": 1.0, "scale": math.inf, "until": math.inf, "radius": math.inf}
 
 
+class TrainingStopped(KeyboardInterrupt):
+    """Ctrl-C in a training: what was ``reached``, and ``head``, the estimator of the whole passes, if there was one."""
+
+    def __init__(self, reached: Trajectory) -> None:
+        super().__init__()
+        self.reached = reached
+        self.head: Any = None
+
+
 @final
 @dataclass(frozen=True)
 class HeadSettings:
@@ -86,7 +95,7 @@ class HeadSettings:
         return max(EPOCHS, math.ceil(STEPS / math.ceil(n / self.batch)))
 
     def train(self, problem: Problem, p: float, seed: int, progress: Progress | None = None) -> Trajectory:
-        """By Adam, with rows set aside if asked for, or by the flow; Ctrl-C is not swallowed."""
+        """By Adam, with rows set aside if asked for, or by the flow; Ctrl-C is not swallowed (`TrainingStopped`)."""
         data, weights, validation, held_weights = problem.data, problem.weights, None, None
         shape: dict[str, Any] = {"width": self.neurons, "seed": seed, "progress": progress}
         shape |= {"bias": bool(self.bias), "normalise_input": bool(self.normalise_input)}
@@ -105,7 +114,7 @@ class HeadSettings:
                 **shape,
             )  # fmt: skip
         if out.status is Status.INTERRUPTED:
-            raise KeyboardInterrupt
+            raise TrainingStopped(out)
         if out.status is not (Status.LOSS if self.solver == "flow" else Status.BUDGET):
             said = f"{out.status.value} The loss is {math.exp(out.log_loss):.3g}."
             warnings.warn(said, ConvergenceWarning, stacklevel=3)

@@ -2,8 +2,10 @@
 
 import csv
 import importlib
+import io
 import json
 import runpy
+import sys
 import tracemalloc
 from pathlib import Path
 
@@ -235,3 +237,31 @@ def test_evaluate_takes_the_labels_of_a_head(tmp_path, monkeypatch, request, kin
     np.savez(tmp_path / "d.npz", X=X)
     assert "has no labels" in command("evaluate", file, tmp_path / "d.npz", *words, tmp_path / "new").stderr
     assert not (tmp_path / "new").exists()
+
+
+def test_stdout_is_flushed_a_chunk_at_a_time_also_when_a_bar_stands_before_it(tmp_path, monkeypatch, two):
+    """A progress bar puts a stream of its own in the place of sys.stdout: lines still go to the first one, whole."""
+    X, y = points(250, KINDS["two"], seed=2)
+    path, told = table_of(tmp_path / "new.csv", X, y), []
+
+    class Lines(io.StringIO):
+        def flush(self):
+            told.append(self.getvalue())
+
+    class Bar:
+        def stage(self, *_):
+            monkeypatch.setattr(sys, "stdout", io.StringIO())
+
+        def update(self, **_):
+            pass
+
+        def kept(self, left, finishing=""):
+            assert finishing == "finishing the rows under way"
+            told.append(left)
+
+    monkeypatch.setattr(sys, "stdout", Lines())
+    predictions.predict(str(two[1]), str(path), None, True, None, Bar())
+    assert [text.count("\n") for text in told[::2]] == [101, 201, 251] and all(one.endswith("\n") for one in told[::2])
+    assert [text.partition(" rows")[0] for text in told[1::2]] == [
+        f"interrupted; the first {count}" for count in (100, 200, 250)
+    ]

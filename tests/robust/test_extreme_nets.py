@@ -155,3 +155,21 @@ def test_the_bracket_of_classes_with_a_large_common_part(p, decades):
     X = rows([1.0, 0.4, -0.5], [0.7, 0.1, 0.2])
     nearest = torch.minimum(X[:, 0], math.sqrt(0.5) * (X[:, 0] - X[:, 1:].amax(dim=1)))
     assert (bracketed(net, X, torch.zeros(2, dtype=torch.long), 2) <= nearest).all()
+
+
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("prove", WITH_BRACKET)
+@pytest.mark.parametrize("part", [1.0, 3.7, 1e6])
+def test_outputs_and_biases_that_nearly_cancel(prove, norm, part):
+    # f_0 - f_1 = a relu(x_1) - a relu(x_2) + b, a and b the last digits of numbers of size ``part``, exactly
+    a, b = 3 * math.ulp(part), math.ulp(part)
+    net = net_of(1, [[1.0, 0.0], [0.0, 1.0]], [[part + a, part], [part, part + a]], bias=True)
+    with torch.no_grad():
+        net.bias.copy_(torch.tensor([part + b, part], dtype=torch.float64))
+    X = rows([1.0, 0.5], [0.75, 0.7])
+    share = {1.0: 1.0, 2.0: math.sqrt(0.5), math.inf: 0.5}[norm]
+    nearest = share * (X[:, 0] - X[:, 1] + b / a)
+    found = prove(net, X, torch.zeros(2, dtype=torch.long), norm)
+    assert (found <= nearest * (1 + 1e-15)).all()
+    if prove is not bracketed:  # the attack sees float64, where these logits are noise
+        assert (found >= 0.5 * nearest).all()

@@ -19,6 +19,7 @@ from sklearn.svm import SVC
 from torch import nn
 
 from polyrelu.nets import PolyReLUNet
+from polyrelu.robust import foreign
 from polyrelu.robust._foreign_affine import folded
 from polyrelu.robust._foreign_layers import Diagonal
 from polyrelu.robust.foreign import certified, codes
@@ -178,6 +179,30 @@ def test_radii_behind_layers_that_cancel_are_below_the_true_ones(kind):
                     assert radius_is_at_most(r, margin, sum(one * one for one in A))
                     proven += r > 0
     assert proven > 50
+
+
+def test_what_rounding_changes_in_a_slope_counts_away_from_the_row():
+    # At x = 0 the value is a whatever A is: relu(A x + a) > 1e-30 up to a/|A|, and A is nothing but rounding.
+    for seed in range(20):
+        layers = cancelling(seed, outputs=1)
+        (A,), _ = composed(layers)
+        slope = sum(one * one for one in A)
+        with torch.no_grad():
+            layers[0].bias.zero_()
+            layers[1].bias.fill_(0.3 * math.sqrt(slope))
+        module = nn.Sequential(*layers, nn.ReLU(), linear([[1.0]], [-1e-30]))
+        radius = certified(module, torch.zeros(1, 3).double(), torch.ones(1)).item()
+        assert radius_is_at_most(radius, Fraction(layers[1].bias.item()) - Fraction(1e-30), slope)
+
+
+def test_radii_end_where_the_bound_on_rounding_was_taken(monkeypatch):
+    # x/2 + 1 > 0 at x = 1: 3 is the radius, which is more than the bound speaks of.
+    half = Diagonal(*(torch.tensor([number]).double() for number in (0.0, 0.5, 0.0)))
+    module = nn.Sequential(half, linear([[1.0]], [1.0]), nn.ReLU(), linear([[1.0]], [-1e-9]))
+    one = torch.ones(1, 1).double()
+    assert certified(module, one, torch.ones(1)).item() == pytest.approx(3, rel=1e-2)
+    monkeypatch.setattr(foreign, "REACHES", (0.01, 0.1))
+    assert certified(module, one, torch.ones(1)).item() == pytest.approx(0.1, rel=1e-9)
 
 
 def test_far_radii_behind_a_scaler():

@@ -6,6 +6,7 @@ import io
 import json
 import math
 import os
+import queue
 import runpy
 import shlex
 import signal
@@ -23,7 +24,7 @@ from typer.testing import CliRunner
 from waiting import shown
 
 import polyrelu
-from polyrelu import cli
+from polyrelu import cli, interrupt
 from polyrelu.data import Dataset, OrthonormalMixture, read
 from polyrelu.errors import InputError
 from polyrelu.nets import AverageClassifier, CentreClassifier, LogisticRegression
@@ -31,7 +32,7 @@ from polyrelu.report import figures, robust_figure
 from polyrelu.robust.bracket import Bracket, BracketStatus, BrokenSandwich
 from polyrelu.robust.curve import curve
 from polyrelu.robust.margin import margin_of
-from polyrelu.runs import evaluation, live
+from polyrelu.runs import evaluation
 from polyrelu.runs.evaluation_live import EvaluationLive
 from polyrelu.runs.evaluation_settings import EvaluationSettings, parse_radii
 from polyrelu.runs.evaluation_show import at_least, at_most, overall
@@ -510,17 +511,18 @@ def test_radii_are_typed_one_by_one_or_together():
 # ------------------------------------------------------------------------------------------------------- a terminal
 
 
-def test_first_ctrl_c_waits_for_a_good_place_and_the_second_does_not(monkeypatch):
-    before = signal.getsignal(signal.SIGINT)
-    with EvaluationLive(quiet=True) as watching:
+def test_first_ctrl_c_waits_for_a_good_place_and_the_second_does_not(capfd):
+    before, ended = signal.getsignal(signal.SIGINT), queue.Queue()
+    with interrupt.listening(ended.put), EvaluationLive(quiet=True, again="this") as watching:
         watching.begin(10, 0)
         signal.raise_signal(signal.SIGINT)
         watching.update(done=2)  # these are not on disk yet
         with pytest.raises(KeyboardInterrupt):
             watching.part(made([0.1], [0.2]))
-        monkeypatch.setattr(live, "TWICE", -1.0)
-        with pytest.raises(SystemExit):
-            signal.raise_signal(signal.SIGINT)
+        assert ended.empty()
+        signal.raise_signal(signal.SIGINT)
+        assert ended.get(timeout=60) == 130
+        assert "1 of 10 points are kept. Go on with: this" in capfd.readouterr().err
     assert signal.getsignal(signal.SIGINT) is before
 
 
@@ -532,16 +534,28 @@ def test_ctrl_c_within_a_part_keeps_it(nets, tmp_path, monkeypatch):
 
     monkeypatch.setattr(ROOM, "bracket", asked)
     settings = EvaluationSettings(str(nets / "p1.safetensors"), RECIPE)
-    with EvaluationLive(quiet=True) as watching, pytest.raises(KeyboardInterrupt):
+    with (
+        interrupt.listening(pytest.fail),
+        EvaluationLive(quiet=True, again="") as watching,
+        pytest.raises(KeyboardInterrupt),
+    ):
         evaluation.evaluate(settings, tmp_path, watching)
     assert watching.done == 100 and len(names(tmp_path / "parts")) == 1
 
 
-def test_the_cross_check_is_left_at_once():
-    with EvaluationLive(quiet=True) as watching:
-        watching.checking()
-        with pytest.raises(KeyboardInterrupt):
+def test_reading_writing_and_the_cross_check_are_left_at_once(capfd):
+    ended = queue.Queue()
+    for writing in (False, True):
+        with interrupt.listening(ended.put), EvaluationLive(quiet=True, again="this") as watching:
+            if writing:
+                watching.begin(10, 9)
+                watching.part(made([0.1], [0.2]))
+                watching.saving()
+                watching.checking()
             signal.raise_signal(signal.SIGINT)
+            assert ended.get(timeout=60) == 130
+    said = capfd.readouterr().err
+    assert "nothing was done yet. Go on with: this" in said and "10 of 10 points are kept. Go on with: this" in said
 
 
 @pytest.mark.waits

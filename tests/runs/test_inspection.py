@@ -5,6 +5,7 @@ import dataclasses
 import json
 import math
 import os
+import queue
 import signal
 import subprocess
 import sys
@@ -17,7 +18,7 @@ from typer.testing import CliRunner
 from waiting import ended, wait_for
 
 import polyrelu
-from polyrelu import cli
+from polyrelu import cli, interrupt
 from polyrelu.bias.alignment import alignment, balance
 from polyrelu.bias.decomposition import ALONE, AVERAGES, MIXTURE, NEITHER, NOTHING, SINGLE, Learned
 from polyrelu.bias.kkt import kkt
@@ -468,32 +469,16 @@ def test_an_interrupt_before_anything_is_done(nets, tmp_path, monkeypatch):
     assert "interrupted while reading the net and the data; nothing was done" in result.stderr
 
 
-def test_ctrl_c_stops_at_once_and_is_given_back():
-    before = signal.getsignal(signal.SIGINT)
-    with InspectionLive(quiet=True) as live:
-        live.doing("measuring")
-        with pytest.raises(KeyboardInterrupt):
-            signal.raise_signal(signal.SIGINT)
-    assert signal.getsignal(signal.SIGINT) is before
-
-
-def test_ctrl_c_waits_for_the_picture_under_way():
-    with InspectionLive(quiet=True) as live:
-        live.doing("drawing", drawing=True)
-        signal.raise_signal(signal.SIGINT)  # no exception here: a drawing library may turn it into another
+@pytest.mark.parametrize("what", ["measuring", "drawing"])
+def test_ctrl_c_stops_at_once_and_is_given_back(capfd, what):
+    before, ended = signal.getsignal(signal.SIGINT), queue.Queue()
+    with interrupt.listening(ended.put), InspectionLive(quiet=True) as live:
+        live.doing(what)
         live.drawn("it.png")
-        with pytest.raises(KeyboardInterrupt):
-            live.doing("measuring")
-        assert live.state() == "drawing; 1 picture files and inspection.json are kept"
-
-
-def test_ctrl_c_that_a_measurement_took_for_a_failure_is_not_lost():
-    with InspectionLive(quiet=True) as live:
-        live.doing("measuring")
-        with pytest.raises(KeyboardInterrupt):
-            signal.raise_signal(signal.SIGINT)
-        with pytest.raises(KeyboardInterrupt):
-            live.doing("measuring something else")
+        signal.raise_signal(signal.SIGINT)  # no exception: a measurement or a drawing library may turn it into another
+        assert ended.get(timeout=60) == 130
+    assert f"interrupted while {what}; 1 picture files and inspection.json are kept" in capfd.readouterr().err
+    assert signal.getsignal(signal.SIGINT) is before
 
 
 # An inspection whose cosines take for ever.

@@ -17,7 +17,7 @@ from polyrelu.runs.sweep_live import SweepLive, describe
 from polyrelu.sweep import Sweep, export, run_sweep
 from polyrelu.sweep.record import Record
 
-COMMAND = [sys.executable, "-c", "from polyrelu.commands.sweep import app; app(prog_name='sweep')"]
+COMMAND = [sys.executable, "-m", "polyrelu.cli", "sweep"]
 MOODS = 'function = "swept:moody"\ngrid.x = [1, 2]\ngrid.mood = ["fine", "raises"]\n'
 
 
@@ -200,7 +200,7 @@ def _read(terminal):
 
 
 def _environment():
-    return {**os.environ, "PYTHONPATH": HERE}
+    return {**os.environ, "PYTHONPATH": os.pathsep.join([HERE, *filter(None, [os.environ.get("PYTHONPATH")])])}
 
 
 def test_the_command_loads_no_torch():

@@ -9,6 +9,7 @@ import sys
 
 import pytest
 from swept import alive, begun, launch, open_gate, results
+from timed import check_ended, limited, sweep_of, tries
 from waiting import ended, wait_for
 
 from polyrelu.errors import InputError
@@ -45,12 +46,17 @@ def test_an_address_that_is_none(address):
 
 
 def test_something_else_at_the_address(monkeypatch):
-    monkeypatch.setattr("polyrelu.sweep.ray_engine.JOIN", 3.0)
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
+        address = f"127.0.0.1:{other.getsockname()[1]}"
+        with pytest.raises(InputError, match="expected a Ray cluster, but what listens there says nothing within 2 s"):
+            check_address(address)
+        # Where that cannot be seen from outside, Ray is asked, and not for minutes.
+        monkeypatch.setattr("polyrelu.sweep.ray_address.JOIN", 3.0)
+        monkeypatch.setattr("polyrelu.sweep.ray_address.probe_address", lambda place: place)
         with pytest.raises(InputError, match=r"expected a Ray cluster to connect to \(no answer within 3 s"):
-            check_address(f"127.0.0.1:{other.getsockname()[1]}")
+            check_address(address)
 
 
 @pytest.fixture(scope="module")
@@ -98,6 +104,14 @@ def test_failures_and_crashes_are_records_and_the_rest_is_done(tmp_path, cluster
     assert raised.error == "ValueError: 0 is not a good number" and "Traceback" in raised.details
     assert left.error == "worker died (WorkerCrashedError), 3 times" and exited.error == "SystemExit: 3"
     assert fine.result == 1.5350630092552098 and fine.file.startswith("results/")
+
+
+def test_a_time_limit_cancels_the_task_and_the_rest_is_done(tmp_path, monkeypatch, cluster):
+    check_ended(tmp_path, limited(tmp_path, monkeypatch, "ray", time_limit=500))
+    monkeypatch.undo()
+    (tmp_path / "mark.go").touch()
+    records = run_sweep(sweep_of(tmp_path), tmp_path / "out", engine="ray", time_limit=501)  # more time, another try
+    assert [record.result for record in records] == [0, 4, 1] and tries(tmp_path).count(1) == 2
 
 
 def test_workers_have_one_thread_and_do_not_spin(tmp_path, cluster):

@@ -1,6 +1,7 @@
 """Rounding flips no decision inside a radius of `certify`; the search that says so finds flips where there are any."""
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -46,7 +47,11 @@ def test_the_search_finds_flips_inside_exact_radii_of_real_arithmetic(dtype, sha
     assert sum(row.broken for row in rows) >= share * len(rows)
 
 
-def test_a_flip_is_a_decision_that_changed_nearer_than_the_radius():
+def exactly(weight, row):
+    return sum((Fraction(w) * Fraction(x) for w, x in zip(weight.tolist(), row.tolist(), strict=True)), Fraction(0))
+
+
+def test_a_flip_lies_nearer_than_the_radius_where_real_arithmetic_has_not_changed_its_mind():
     source = np.random.default_rng(1)
     head = linear_head(source, torch.float32, 300)
     weight = head.net_.weight[0].detach().double().numpy()
@@ -54,11 +59,29 @@ def test_a_flip_is_a_decision_that_changed_nearer_than_the_radius():
         label = int(head.predict(row[None])[0])
         radius = linear_radius(weight, 0.0, row, 2)
         out = Search(of_head(head), row, label, radius, 2.0, source).run(np.zeros((1, 300)))
-        assert out.flip is not None
+        assert out.broken
         step = [Fraction(a) - Fraction(b) for a, b in zip(out.flip.tolist(), row.tolist(), strict=True)]
-        assert out.broken == (sum(d * d for d in step) < Fraction(radius) ** 2)
+        assert sum(d * d for d in step) < Fraction(radius) ** 2
         assert out.ratio == pytest.approx(math.sqrt(sum(d * d for d in step)) / radius, rel=1e-12)
-        assert (head.predict(np.stack([out.flip] * 2)) != label).all() or out.ratio > 1 - 1e-3
+        assert (exactly(weight, out.flip) > 0) == (label == 1)
+
+
+@pytest.mark.parametrize("norm", [1.0, 2.0, math.inf])
+def test_the_search_finds_nothing_where_decisions_are_exact(norm):
+    source = np.random.default_rng(2)
+    head = linear_head(source, torch.float32, 8)
+    weight = head.net_.weight[0].detach().double().numpy()
+    runs = replace(
+        of_head(head),
+        scores=lambda rows: np.array([float(exactly(weight, row)) for row in rows]),
+        decide=lambda rows: np.array([int(exactly(weight, row) > 0) for row in rows]),
+    )
+    for row in points_of(head, source, 3):
+        radius = linear_radius(weight, 0.0, row, norm)
+        out = Search(runs, row, int(exactly(weight, row) > 0), radius, norm, source).run(np.zeros((1, 8)))
+        assert out.flip is not None
+        assert not out.broken
+        assert out.ratio < 1 + 1e-3
 
 
 @pytest.mark.parametrize("number", EVERY)

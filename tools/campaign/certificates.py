@@ -199,7 +199,7 @@ def _held(function: Callable[..., Any], job: Job) -> Answer:
     """Asked at one radius, the median of the breaks that the search found: half of the points must not hold there."""
     assert job.steps is not None
     radii = torch.linalg.vector_norm(torch.as_tensor(job.steps), dim=1)
-    proven, radii = torch.zeros(len(job.X), dtype=torch.float64), radii[radii > 0]
+    proven, radii = torch.zeros(len(job.X), dtype=torch.float64), radii[(radii > 0) & (radii < math.inf)]
     if len(radii):
         radius = float(radii.median()) * (1 + 1e-9)
         held = function(job.net, job.X, job.y, radius)

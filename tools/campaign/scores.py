@@ -206,15 +206,14 @@ class Duels:
         row = np.abs(each - value[:, None]).argmin(axis=1)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             logs = np.where(T > 0, (self.p - 1) * np.log(np.maximum(T, 1e-320)) + self.log[row], -np.inf)
-        top = logs.max(axis=1)
+        top, lengths = logs.max(axis=1), np.maximum(lengths, -700.0)
+        constant = self.log_beta[row] + (self.p - 2) * lengths if self.normalised else np.full_like(top, -np.inf)
+        top = np.maximum(top, constant)
         top = np.where(top > -np.inf, top, 0.0)
-        rate = np.exp(logs - top[:, None]) * self.sign[row] * self.p
-        slope = rate @ self.U
-        if self.normalised:
-            beta = self.sign_beta[row] * (self.p - 1)
-            lengths = np.maximum(lengths, -700.0)
-            more = np.exp(np.clip(self.log_beta[row] + (self.p - 2) * lengths - top, -700, 700))
-            slope = slope + (np.where(beta != 0, more, 0.0) * beta)[:, None] * Z / np.exp(lengths)[:, None]
+        slope = (np.exp(logs - top[:, None]) * self.sign[row] * self.p) @ self.U
+        if self.normalised:  # the bias counts |z|^(p-1) times
+            rise = np.exp(constant - top) * self.sign_beta[row] * (self.p - 1)
+            slope = slope + rise[:, None] * (Z / np.exp(lengths)[:, None])
         return value, (slope if self.matrix is None else slope @ self.matrix) / self.divisor
 
 

@@ -134,8 +134,12 @@ class Search:
     def run(self, proven: dict[float, list[float]]) -> dict[float, tuple[float, Array]]:
         """For every norm the shortest break found, as (length, perturbation); inf where none was.
 
-        ``proven``: radii claimed for each norm, looked at closely.
+        ``proven``: radii claimed for each norm, looked at closely. Lengths that overflow are no break.
         """
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            return self._run(proven)
+
+    def _run(self, proven: dict[float, list[float]]) -> dict[float, tuple[float, Array]]:
         at = self.duels.values(self.x[None])[0]
         if at < DOUBT and broken(self.scores, self.label, self.x, np.zeros_like(self.x)):
             return {norm: (0.0, np.zeros_like(self.x)) for norm in proven}

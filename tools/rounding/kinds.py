@@ -155,7 +155,7 @@ KINDS: dict[str, Draw] = {
 
 
 def points_of(head: Any, source: np.random.Generator, count: int) -> Array:
-    """Rows from the boundary (1e-5 of a length away) to wherever: the nearer, the more of the radius rounding can eat.
+    """Rows near the boundary (1e-5 of a length, 1e-11 in float64) and anywhere: the nearer, the more rounding can do.
 
     float32 numbers half of the time, in an array of either type.
     """
@@ -174,7 +174,7 @@ def points_of(head: Any, source: np.random.Generator, count: int) -> Array:
         a = pool[i]
         if len(other):
             edge = _edge(head, a, pool[source.choice(other)], code[i])
-            a = edge + (a - edge) * 10.0 ** -source.uniform(0, 5)
+            a = edge + (a - edge) * 10.0 ** -source.uniform(0, 5 if net.dtype == torch.float32 else 11)
         rows.append(a)
     kind = np.float32 if source.random() < 0.5 else np.float64
     return np.stack(rows).astype(kind)
@@ -182,7 +182,7 @@ def points_of(head: Any, source: np.random.Generator, count: int) -> Array:
 
 def _edge(head: Any, a: Array, b: Array, code: int) -> Array:
     """The end, on the side of ``a``, of the stretch in which the decision between a and b changes."""
-    for _ in range(40):
+    for _ in range(50):
         middle = (a + b) / 2
         same = codes(head, middle[None])[0] == code
         a, b = (middle, b) if same else (a, middle)

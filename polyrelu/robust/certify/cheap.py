@@ -23,6 +23,7 @@ from typing import NamedTuple, final
 import torch
 from torch import Tensor
 
+from polyrelu.checks import checked
 from polyrelu.nets import PolyReLUNet
 from polyrelu.nets.power import relu_power
 from polyrelu.robust.arithmetic import REAL, Arithmetic, arithmetic_of
@@ -108,6 +109,7 @@ class Cheap:
         return net.told(rho.nan_to_num(nan=0.0, posinf=torch.inf).amin(dim=1), placed, self.norm)
 
 
+@checked
 def cheap_radius(
     net: PolyReLUNet, X: Tensor, y: Tensor, norm: float | str = 2, *, arithmetic: Arithmetic | str = REAL
 ) -> Tensor:

@@ -33,6 +33,7 @@ from typing import NamedTuple, final
 import torch
 from torch import Tensor
 
+from polyrelu.checks import checked
 from polyrelu.nets import PolyReLUNet
 from polyrelu.nets._base import count
 from polyrelu.nets.power import relu_power
@@ -46,6 +47,7 @@ WORK = 1_000_000  # numbers in the largest table: (points x rivals) by neurons o
 TANGENTS = 3  # choices of tangents for each radius tried
 
 
+@checked
 def linear_radius(
     net: PolyReLUNet,
     X: Tensor,
@@ -73,6 +75,7 @@ def linear_radius(
     return _radius(Neurons.of(net, arithmetic_of(arithmetic)), X, y, norm, steps)
 
 
+@checked
 def certified_radius(
     net: PolyReLUNet, X: Tensor, y: Tensor, norm: float | str = 2, *, arithmetic: Arithmetic | str = REAL
 ) -> Tensor:

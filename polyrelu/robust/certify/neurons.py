@@ -17,6 +17,7 @@ import math
 from dataclasses import dataclass
 from typing import NamedTuple, final
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -71,8 +72,9 @@ class Placed(NamedTuple):
 class Neurons:
     """f_c(x) = sum_j output_cj rate_j relu(<u_j, x - centre>)^p [/ |x - centre|^(p-1)] + bias_c, times one constant.
 
-    U (h, D) unit rows; output (C, h) with largest entry 1 in every column; rate (h,) in [0, 1]; all float64. The
-    constant, e^-log_unit, makes the largest coefficient 1: it changes no decision. ``eps`` is the relative error of
+    U (h, D) unit rows; output (C, h), the stored numbers times a power of 2 in each column, so that differences of
+    classes are as exact as stored; rate (h,) in [0, 1]; bias as stored, without the constant. All float64. The constant
+    e^-log_unit makes the largest coefficient about 1: it changes no decision. ``eps`` is the relative error of
     everything derived from these tensors by sums over D or h and a few powers; ``run`` what execution adds.
     """
 
@@ -92,34 +94,36 @@ class Neurons:
     def of(net: PolyReLUNet, arithmetic: Arithmetic = REAL) -> Neurons:
         """The neurons of ``net`` as they are now."""
         W, output = net.weight.detach().double(), net.output.detach().double()
-        largest, column = W.abs().amax(dim=1), output.abs().amax(dim=0)
+        largest, exponent = W.abs().amax(dim=1), torch.frexp(output.abs().amax(dim=0)).exponent
         W = W / torch.where(largest > 0, largest, 1.0)[:, None]
         norm = lengths(W, 2.0)
-        logs = largest.log() + norm.log() + column.log() + 2 * net.log_scale  # -inf for a neuron that does nothing
-        live = logs > -torch.inf
-        top = float(logs[live].amax()) if bool(live.any()) else 0.0
-        bias = torch.zeros_like(output[:, 0])
-        if net.bias is not None:
-            bias = net.bias.detach().double()
-            bias = torch.where(bias == 0, 0.0, bias.sign() * (bias.abs().log() - top).exp())
+        output = torch.from_numpy(np.ldexp(output.cpu().numpy(), -exponent.cpu().numpy())).to(output)  # exact
+        live = (largest > 0) & output.any(dim=0)
+        logs = largest.log() + norm.log() + math.log(2) * exponent.double() + 2 * net.log_scale
+        logs = torch.where(live, logs, -torch.inf)
+        top = float(logs.amax()) if bool(live.any()) else 0.0
         h, D = W.shape
-        U, centre = W / torch.where(norm > 0, norm, 1.0)[:, None], torch.zeros_like(W[0])
-        centre = centre if net.centre is None else net.centre.double()
-        digits = 4 * float(torch.cat([logs[live].abs(), net.log_scale[live].abs(), logs.new_tensor([abs(top)])]).amax())
-        output = output / torch.where(column > 0, column, 1.0)
+        centre = torch.zeros_like(W[0]) if net.centre is None else net.centre.double()
+        digits = torch.cat([logs[live].abs(), 2 * net.log_scale[live].abs(), logs.new_tensor([abs(top), 0.0])]).amax()
+        mass = float((output.abs() * (logs - top).exp()).sum(dim=1).amax())
         return Neurons(
             p=net.p,
-            U=U,
+            U=W / torch.where(norm > 0, norm, 1.0)[:, None],
             output=output,
             rate=(logs - top).exp(),
             log_rate=logs - top,
-            bias=bias,
+            bias=torch.zeros_like(output[:, 0]) if net.bias is None else net.bias.detach().double(),
             centre=centre,
             normalised=net.normalise_input and net.p > 1,
             log_unit=top,
-            eps=gamma(4 * (D + h) + 2000 + 8 * digits),
-            run=_execution(net, arithmetic, top, float((output.abs() * (logs - top).exp()).sum(dim=1).amax()), centre),
+            eps=gamma(4 * (D + h) + 2000 + 32 * float(digits)),
+            run=_execution(net, arithmetic, top, mass, centre),
         )
+
+    def in_units(self, difference: Tensor, log_size: Tensor | float = 0.0) -> Tensor:
+        """A bias, or a difference of biases, in units of the largest coefficient and of e^log_size."""
+        scaled = difference.sign() * (difference.abs().log() - self.log_unit - log_size).exp()
+        return torch.where(difference == 0, 0.0, scaled)
 
     @property
     def shift(self) -> float:
@@ -158,17 +162,18 @@ class Neurons:
             log_size[faint] = torch.where(top.isfinite(), top, 0.0)
             rate = (self.log_rate - log_size[:, None]).clamp(max=600).exp()
         A = change * rate
-        beta = torch.where(beta.isnan(), -torch.inf, beta.sign() * (beta.abs().log() - log_size).exp())
+        beta = self.in_units(beta, log_size)
         if self.run.relative:
             mass, constant = self.output.abs(), self.bias.abs()
             if len(self.output) > 1:
                 mass, constant = mass[own] + mass[rival], constant[own] + constant[rival]
             unit = (-log_size).clamp(max=600).exp()
             A = A - self.run.relative * mass * rate - 2 * self.run.coefficient * unit[:, None]
-            beta = beta - self.run.relative * constant * unit
+            beta = beta - self.run.relative * self.in_units(constant, log_size)
         size = A.abs().amax(dim=1)
         size = torch.where(size > 0, size, 1.0)
-        return Rivals(A / size[:, None], (beta / size).clamp(max=HUGE), size * log_size.clamp(min=-600).exp(), rival)
+        beta = torch.where(beta.isnan(), -torch.inf, beta / size)
+        return Rivals(A / size[:, None], beta.clamp(max=HUGE), size * log_size.clamp(min=-600).exp(), rival)
 
     def place(self, X: Tensor, norm: float) -> Placed:
         """``X`` (n, D) as the neurons see it."""
@@ -179,7 +184,7 @@ class Neurons:
         length = size * largest[:, 0]
         scale = length
         if not self.normalised:  # a bias has a length too
-            scale = scale.clamp(min=2 * float(self.bias.abs().amax().clamp(max=HUGE)) ** (1 / self.p))
+            scale = scale.clamp(min=2 * float(self.in_units(self.bias).abs().amax().clamp(max=HUGE)) ** (1 / self.p))
         scale = torch.where(scale > 0, scale, 1.0)
         pull = lengths(inner, dual(norm)) / size.clamp(min=1)
         length = length / scale

@@ -29,6 +29,7 @@ from typing import NamedTuple, final
 import torch
 from torch import Tensor
 
+from polyrelu.checks import checked
 from polyrelu.errors import require
 from polyrelu.nets import PolyReLUNet
 from polyrelu.nets.power import relu_power
@@ -46,6 +47,7 @@ FAINT = 1e-120  # a margin below this, the largest coefficient and |x - centre| 
 EDGE = 0.8  # nor, p >= 2, nearer to +-rho than a fifth of it
 
 
+@checked
 def quadratic_radius(
     net: PolyReLUNet,
     X: Tensor,
