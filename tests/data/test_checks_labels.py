@@ -66,7 +66,7 @@ def test_labels_keep_what_they_are(y, dtype):
         ([[0], [1], [2]], "one number per row"),
         ([0.0, 1.0, 2.0], "an integer type"),
         ([True, False, True], "an integer type"),
-        (np.array([0, 1, 2], complex), "an integer type"),
+        (np.array([0, 1, 2], complex), "complex128 numbers"),
         ([0, 1, -1], "cluster numbers >= 0"),
     ],
     ids=str,

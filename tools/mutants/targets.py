@@ -28,7 +28,7 @@ class Target:
 
 FETCHED = ("fetch", "images", "cached", "checksum", "_read", "_ArraysOnly", "_member", "_idx", "_pickled", "_brought")
 TARGETS = (
-    Target("Rivals", BOUND, ("Neurons", "cheap_radius", "Arithmetic", "EXECUTED")),
+    Target("Placed", BOUND, ("Neurons", "cheap_radius", "Arithmetic", "EXECUTED")),
     Target("arithmetic_of", BOUND | READER, ("Arithmetic", "EXECUTED")),
     Target("cheap_radius", BOUND, ("cheap_radius", "Cheap", "steepest_falls"), search=("_typical",)),
     Target("linear_radius", BOUND, ("linear_radius", "certified_radius"), search=("_first",)),
