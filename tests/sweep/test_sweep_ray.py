@@ -171,7 +171,8 @@ def test_a_run_has_a_ray_of_its_own_which_goes_with_it_and_the_local_engine_can_
 
 def test_a_second_ctrl_c_ends_the_command_and_every_process_of_its_ray(tmp_path):
     (tmp_path / "slow.toml").write_text(
-        f'function = "swept:slow"\ngrid.x = [0, 1, 2]\nfixed.gate = "{tmp_path / "gate"}"\nfixed.mark = "{tmp_path / "mark"}"\n'
+        'function = "swept:slow"\ngrid.x = [0, 1, 2]\n'
+        f'fixed.gate = "{tmp_path / "gate"}"\nfixed.mark = "{tmp_path / "mark"}"\n'
     )
     path = os.pathsep.join([HERE, *filter(None, [os.environ.get("PYTHONPATH")])])
     words = ["sweep", "slow.toml", "--engine", "ray", "--workers", "2", "--out", "out"]
