@@ -19,6 +19,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from polyrelu.errors import require
 from polyrelu.nets import AverageClassifier, CentreClassifier, PolyReLUNet, ReadOut
 from polyrelu.robust._foreign_layers import ACTIVATIONS, Diagonal, Duels, Flat, Kernel, UnitRows
 
@@ -59,6 +60,12 @@ def altered(model: Any) -> str:
     inside += [getattr(model, name) for name in ("best_estimator_", "net_") if hasattr(model, name)]
     plain = (step for step in inside if step is not None and not isinstance(step, str))
     return next((said for said in map(altered, plain) if said), "")
+
+
+def require_genuine(net: nn.Module) -> None:
+    """An InputError if ``net`` is not what its class says: nothing can be proven from its weights then."""
+    said = altered(net)
+    require(not said, "net", type(net).__name__, f"a net of polyrelu as it was written, since {said}")
 
 
 def known(kind: type) -> bool:

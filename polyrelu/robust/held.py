@@ -21,6 +21,7 @@ from polyrelu.robust.bounds import FEW
 from polyrelu.robust.bracket import bracket
 from polyrelu.robust.certify.branch import Budget
 from polyrelu.robust.certify.quadratic import quadratic_radius
+from polyrelu.robust.genuine import require_genuine
 from polyrelu.robust.margin import check_points, margin_of
 
 BEYOND = 1.001  # a radius is proven by proving slightly more
@@ -51,6 +52,7 @@ def held(
     Misclassified points neither hold nor are proven. All in float64; ``arithmetic``, ``pool`` as in `bracket`.
     """
     require(radius >= 0, "radius", radius, "a number >= 0")
+    require_genuine(net)
     X, y = check_points(net, X, y)
     X, y = X.detach().double(), y.double() if y.is_floating_point() else y
     net = copy.deepcopy(net).double().eval()
