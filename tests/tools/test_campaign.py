@@ -142,6 +142,14 @@ def test_the_search_finds_a_half_space(dim, norm):
     assert shortest(net, x, 1.0, norm) == pytest.approx(exact, rel=1e-3)
 
 
+def test_the_search_finds_a_break_that_is_one_point():
+    # relu(t)^3 + relu(-t)^3 in each coordinate is 0 at the centre only.
+    W, centre = np.concatenate([np.eye(2), -np.eye(2)]), np.array([1.0, 2.0])
+    net = build(W, np.ones((1, 4)), 3.0, centre=centre)
+    x = centre + np.array([0.375, -0.5])
+    assert [shortest(net, x, 1.0, norm) for norm in NORMS] == [0.875, 0.625, 0.5]
+
+
 def test_signs_are_those_of_exact_arithmetic():
     rng = np.random.default_rng(0)
     for family in ("plain", "bias and normalised", "read-out", "decades, extreme", "foreign"):

@@ -101,7 +101,7 @@ def run(store: Store, families: list[str], target: int, seed: int, workers: int)
     records = store.records(seed)
     plan = Plan(families, target, records)
     violations = sum(len(record.violations) for record in records)
-    os.environ.setdefault("OMP_NUM_THREADS", "1")  # of the workers, which share the cores
+    os.environ["OMP_NUM_THREADS"] = "1"  # of the workers, one a core
     progress = Progress(plan)
     pool = ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn"), initializer=_begin)
     running: dict[Future[Record], str] = {}

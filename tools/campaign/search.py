@@ -161,7 +161,15 @@ class Search:
                 units = np.concatenate([units, start / size[:, None]])
                 reach = np.concatenate([reach, size])
             found[norm] = self._refine(units, reach, norm)
-        return found
+        return self._centre(found)
+
+    def _centre(self, found: dict[float, tuple[float, Array]]) -> dict[float, tuple[float, Array]]:
+        """``found``, or the step to the centre: all neurons may be silent there and nowhere else."""
+        step = self.duels.centre - self.x
+        shorter = {norm: float(length(step, norm)) for norm in found if length(step, norm) < found[norm][0]}
+        if not shorter or not broken(self.scores, self.label, self.x, step):
+            return found
+        return found | {norm: (size, step) for norm, size in shorter.items()}
 
     def _descend(self, radius: float, norm: float) -> Array | None:
         """Projected steepest descent of the deciding duel in the ball, from many starts; breaks met on the way."""

@@ -113,7 +113,8 @@ three dimensions, many starts, line searches, descents) looks for a shorter pert
 `InputError`, and radii that are no numbers; *refused*: points for which a certificate raised `InputError` (margins that
 overflow); *proven/found*: the largest ratio, 1 where a proof is exact; *upper*: brackets whose upper bound the search
 beat by more than .5 %; *no break*: brackets with an infinite upper bound where the search broke the point; *longer*:
-brackets whose upper bound is more than .5 % below what the search found, which is how often the search was not exact.
+brackets whose upper bound is more than .5 % below what the search found, because the search is not exact or because
+the net as it runs in float64, of which an upper bound speaks, breaks where real arithmetic does not.
 
 {_markdown(("certificate", "comparisons", "violations", "proven/found"), by_certificate(records))}
 """
