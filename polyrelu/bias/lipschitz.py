@@ -92,7 +92,8 @@ def lipschitz_radius(net: nn.Module, data: Dataset) -> Tensor:
     """R(x) >= q/beta for every row (Lyu & Li 2020), (n,) float64; 0 for misclassified rows.
 
     For p > 1 without input normalisation the slope p s |z|^(p-1), s = sup |g|, is followed outwards instead:
-    R >= (|z|^p + q/s)^(1/p) - |z|. One forward pass in float64, O(n h D), and ``lipschitz``.
+    R >= (|z|^p + q/s)^(1/p) - |z|. One forward pass in float64, O(n h D), and ``lipschitz``. The paper's number, not a
+    proof: the margin is that of float64, without allowance for its rounding; `polyrelu.robust` has the certificates.
     """
     shallow = _shallow(net)
     p = shallow.p if shallow is not None and shallow.grows else 1.0
