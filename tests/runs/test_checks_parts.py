@@ -166,6 +166,14 @@ def test_whatever_the_numbers_depend_on_makes_another_identity(change):
     assert identity_of(*IDENTITIES[change](*settled())) != plain
 
 
+def test_the_shape_of_the_data_is_part_of_the_identity():
+    # The same sixteen numbers in a row: four labels and 4 x 3 inputs, or eight labels and 8 x 1 inputs.
+    net, _, settings = settled()
+    numbers = torch.tensor([1, -1, 1, -1, 1, 1, -1, -1, 2, 3, 4, 5, 6, 7, 8, 9], dtype=torch.float64)
+    one, other = Dataset(numbers[4:].view(4, 3), numbers[:4]), Dataset(numbers[8:].view(8, 1), numbers[:8])
+    assert identity_of(net, one, settings, 2.0)["data"] != identity_of(net, other, settings, 2.0)["data"]
+
+
 def test_the_version_is_part_of_the_identity_and_what_is_shown_is_not(monkeypatch):
     net, data, settings = settled()
     plain = identity_of(net, data, settings, 2.0)

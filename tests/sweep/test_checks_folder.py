@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import fcntl
 import json
+import os
+import time
 from pathlib import Path
 
 import pytest
@@ -152,7 +154,9 @@ def test_a_sweep_that_does_not_say_what_it_is_is_refused(tmp_path, name):
 def test_one_run_at_a_time(tmp_path):
     assert not at_work(tmp_path)
     with opened(tmp_path, JOB):
-        assert at_work(tmp_path) and (tmp_path / ".lock").read_text().isdigit()
+        pass
+    with opened(tmp_path, JOB):
+        assert at_work(tmp_path) and (tmp_path / ".lock").read_text() == str(os.getpid())
         with pytest.raises(InputError, match=r"another run \(process \d+\) is at work"), opened(tmp_path, JOB):
             pass
     assert not at_work(tmp_path)
@@ -209,3 +213,13 @@ def test_numbers_that_json_does_not_have_are_never_written():
         with pytest.raises(ValueError, match="JSON compliant"):
             canonical(number)
         assert "NaN" not in canonical(encode(number)) and "Infinity" not in canonical(encode(number))
+
+
+def test_whoever_only_looks_is_waited_for(tmp_path, monkeypatch):
+    with opened(tmp_path, JOB):
+        pass
+    with (tmp_path / ".lock").open() as other:
+        fcntl.flock(other, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        monkeypatch.setattr(time, "sleep", lambda seconds: fcntl.flock(other, fcntl.LOCK_UN))
+        with opened(tmp_path, JOB):
+            pass

@@ -102,7 +102,9 @@ class _Planter:
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             self._definitions(node)
             return
-        if isinstance(node, (ast.JoinedStr, ast.Raise, ast.Assert, ast.Import, ast.ImportFrom, ast.Constant)):
+        if _is_message(node) or isinstance(
+            node, (ast.JoinedStr, ast.Raise, ast.Assert, ast.Import, ast.ImportFrom, ast.Constant)
+        ):
             return
         if TERMS in self.kinds:
             self._terms(node)
@@ -262,3 +264,12 @@ def _is_statement(node: ast.AST) -> bool:
     """f(...) or x[...] = ... for what it does."""
     called = isinstance(node, ast.Expr) and isinstance(node.value, (ast.Call, ast.Await))
     return called or (isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript))
+
+
+def _is_message(node: ast.AST) -> bool:
+    """text * (how many), or one text or another: what is shown, and nothing else."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+        return any(_is_text(part) or isinstance(part, ast.JoinedStr) for part in (node.left, node.right))
+    if isinstance(node, ast.IfExp):
+        return any(_is_text(part) or isinstance(part, ast.JoinedStr) for part in (node.body, node.orelse))
+    return False

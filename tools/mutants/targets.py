@@ -26,7 +26,10 @@ class Target:
     search: tuple[str, ...] = ()
 
 
+FETCHED = ("fetch", "images", "cached", "checksum", "_read", "_ArraysOnly", "_member", "_idx", "_pickled", "_brought")
 TARGETS = (
+    Target("Placed", BOUND, ("Neurons", "cheap_radius", "Arithmetic", "EXECUTED")),
+    Target("arithmetic_of", BOUND | READER, ("Arithmetic", "EXECUTED")),
     Target("cheap_radius", BOUND, ("cheap_radius", "Cheap", "steepest_falls"), search=("_typical",)),
     Target("linear_radius", BOUND, ("linear_radius", "certified_radius"), search=("_first",)),
     Target("quadratic_radius", BOUND, ("quadratic_radius",), search=("_search", "Rows.tangent")),
@@ -54,9 +57,9 @@ TARGETS = (
     Target("csv_chunks", READER, ("read_table", "open_table"), files=("test_read",)),
     Target("as_clusters", READER, ("as_clusters", "as_labels")),
     Target("read_file", READER, ("read_file", "as_label_numbers"), files=("test_read",)),
-    Target("fetch", CACHE, ("fetch", "checksum")),
+    Target("fetch", CACHE, ("fetch",), only=FETCHED),
     Target("read_part", CACHE, ("read_part", "write_part")),
-    Target("read_record", READER, ("read_record", "read_trajectory")),
+    Target("read_record", READER, ("read_record",), only=("read_record", "read_trajectory")),
     Target("Trajectory", READER, ("read_trajectory",), only=("Trajectory.load",)),
     Target("identity_of", CACHE, ("identity_of",), only=("identity_of", "_bytes")),
     Target("code_of", CACHE, ("code_of",), only=("code_of", "_code", "measure", "settings_of")),
@@ -66,4 +69,8 @@ TARGETS = (
     Target("sweepable", CACHE, ("version",)),
     Target("Guard", READER | CACHE, ("application", "Guard", "local")),
     Target("Limit", READER, ("LIMITS",)),
+    Target("Question", READER, (), files=("test_server",), only=("Question.of", "_two")),
+    Target("parse_recipe", READER, ("parse_recipe",), files=("test_read", "test_recipe")),
+    Target("check_call", READER, (), files=("test_sweep_files",), only=("Sweep", "_parse", "_once", "_sweep_of")),
+    Target("altered", READER, ("altered",), files=("test_genuine",)),
 )
