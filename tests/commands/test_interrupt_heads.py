@@ -85,7 +85,7 @@ def test_fit_that_is_being_measured_keeps_the_trained_head(made, tmp_path):
     both = [tmp_path / name for name in ("head.safetensors", "whole.safetensors")]
     assert about(both[0]) == about(both[1])
     assert all(torch.equal(a, b) for a, b in zip(*map(weights, both), strict=True))
-    finished(tmp_path, *shlex.split(said.split("Measure it with: polyrelu ")[1]))
+    finished(tmp_path, *shlex.split(said.split("Measure it with: polyrelu ")[1]), "--limit", 2, "--budget-nodes", 1)
 
 
 # -------------------------------------------------------------------------------------------------------- predict
