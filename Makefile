@@ -8,11 +8,11 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help test data reproduce explore lint types bench campaign fuzz mutants clean
+.PHONY: help test data reproduce explore lint types bench campaign rounding fuzz mutants clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
-	@echo "Variables: PYTHON=$(PYTHON) (makes .venv), WORKERS=$(WORKERS) (parallel tests), OUT=$(OUT) (reproduce), ARGS= (campaign, fuzz, mutants)"
+	@echo "Variables: PYTHON=$(PYTHON) (makes .venv), WORKERS=$(WORKERS) (parallel tests), OUT=$(OUT) (reproduce), ARGS= (campaign, rounding, fuzz, mutants)"
 
 $(INSTALLED): pyproject.toml constraints.txt Makefile
 	$(PYTHON) -m venv $(VENV)
@@ -43,6 +43,9 @@ bench: $(INSTALLED) ## Time the gradient flow against its peers
 
 campaign: $(INSTALLED) ## Hold every certificate against independent searches (resumes; ARGS=--help)
 	$(BIN)/python -m tools.campaign $(ARGS)
+
+rounding: $(INSTALLED) ## Search for points where rounding changes a decision inside a proven radius (ARGS=--help)
+	$(BIN)/python -m tools.rounding $(ARGS)
 
 fuzz: $(INSTALLED) ## Read damaged files and call public functions with bad values (ARGS=--help)
 	$(BIN)/python -m tools.fuzz $(ARGS)

@@ -17,6 +17,10 @@ import argparse
 import time
 from functools import partial
 
+from polyrelu.threads import prepare
+
+prepare()  # before torch is loaded
+
 import _nets
 import torch
 

@@ -18,6 +18,10 @@ import argparse
 import math
 import time
 
+from polyrelu.threads import prepare
+
+prepare()  # before torch is loaded
+
 import torch
 
 import polyrelu

@@ -16,6 +16,10 @@ from __future__ import annotations
 import argparse
 import time
 
+from polyrelu.threads import prepare
+
+prepare()  # before torch is loaded
+
 import _nets
 import torch
 

@@ -11,6 +11,10 @@ compared; ours also the best c.
 import argparse
 import time
 
+from polyrelu.threads import prepare
+
+prepare()  # before torch is loaded
+
 import torch
 
 import polyrelu

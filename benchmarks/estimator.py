@@ -17,6 +17,10 @@ import threading
 import time
 from pathlib import Path
 
+from polyrelu.threads import prepare
+
+prepare()  # before torch is loaded
+
 import numpy as np
 import torch
 from mnist_train import Plain

@@ -18,6 +18,10 @@ import resource
 import time
 from functools import partial
 
+from polyrelu.threads import prepare
+
+prepare()  # before torch is loaded
+
 import numpy as np
 import torch
 from scipy.integrate import solve_ivp

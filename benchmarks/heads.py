@@ -18,6 +18,10 @@ from __future__ import annotations
 
 import argparse
 
+from polyrelu.threads import prepare
+
+prepare()  # before torch is loaded
+
 import _heads_data as sets
 import torch
 from _heads_limits import limits

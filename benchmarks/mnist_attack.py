@@ -13,6 +13,10 @@ import argparse
 import math
 import time
 
+from polyrelu.threads import prepare
+
+prepare()  # before torch is loaded
+
 import _mnist
 import torch
 

@@ -11,6 +11,10 @@ from __future__ import annotations
 import argparse
 import time
 
+from polyrelu.threads import prepare
+
+prepare()  # before torch is loaded
+
 import _mnist
 import torch
 

@@ -15,6 +15,10 @@ import argparse
 import resource
 import time
 
+from polyrelu.threads import prepare
+
+prepare()  # before torch is loaded
+
 import torch
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset

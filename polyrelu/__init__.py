@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from polyrelu.robust.curve import RobustCurve, curve
     from polyrelu.robust.distance import dist
     from polyrelu.runs.diagnosis import RobustnessReport
-    from polyrelu.train import Status, Trajectory, Until, descend, flow
+    from polyrelu.train import Status, Trajectory, Until, descend
+    from polyrelu.train.flow import flow
 
 __version__ = "0.1.0"
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from polyrelu import interrupt
+from polyrelu.threads import prepare
 
 
 def main() -> None:
     """Entry point of ``polyrelu``."""
     interrupt.listen()
+    prepare()
     from polyrelu.commands.application import app
 
     app(prog_name="polyrelu")

@@ -12,4 +12,5 @@ class InputError(ValueError):
 def require(condition: bool, argument: str, given: Any, allowed: str) -> None:
     """Raise ``InputError("alpha=-0.1: expected a number >= 0.")`` unless ``condition`` holds."""
     if not condition:
+        given = given if not isinstance(given, str) else given.encode("utf-8", "replace").decode()
         raise InputError(f"{argument}={given}: expected {allowed}.")

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import copy
 import math
+from collections.abc import Sequence
 from numbers import Integral
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from typing import Any
 import numpy as np
 import torch
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.metrics import accuracy_score
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
@@ -25,7 +27,7 @@ from polyrelu.bias.subclasses import estimate_subclasses
 from polyrelu.data._rows import check_finite, read
 from polyrelu.errors import InputError, require
 from polyrelu.nets import PolyReLUNet, ReadOut
-from polyrelu.nets.classes import HEAD, classes_about, classes_of
+from polyrelu.nets.classes import HEAD, classes_about, classes_of, feature_names
 from polyrelu.nets.store import about as about_file
 from polyrelu.nets.store import load as load_net
 from polyrelu.nets.store import save as save_net
@@ -34,7 +36,18 @@ from polyrelu.robust.provable import Provable
 from polyrelu.train.going_on import GoingOn, location_of
 from polyrelu.train.head_start import location
 from polyrelu.train.settings import HeadSettings, TrainingStopped
-from polyrelu.train.targets import Array, Problem, Targets, as_numpy, as_targets, fine_of, labels_of, numbers, rows_of
+from polyrelu.train.targets import (
+    Array,
+    Problem,
+    Targets,
+    as_input_error,
+    as_targets,
+    fine_of,
+    labels_of,
+    numbers,
+    rows_of,
+    weights_of,
+)
 from polyrelu.train.trajectory import Progress, Trajectory
 
 ROWS = 4096  # at a time in predict
@@ -137,6 +150,8 @@ class PolyReLUClassifier(Provable, ClassifierMixin, BaseEstimator):  # type: ign
         Ctrl-C leaves the estimator as it was; the KeyboardInterrupt's ``head`` is one fitted by the whole passes made.
         """
         settings = self._settings(sample_weight)
+        told = progress is None or (hasattr(progress, "update") and not isinstance(progress, set | dict))
+        require(told, "progress", type(progress).__name__, "None or a Progress")
         rows = rows_of(self, X, reset=True)
         targets = Targets.of(y, rows.shape[0], sample_weight)
         seed = self._seed()
@@ -180,6 +195,9 @@ class PolyReLUClassifier(Provable, ClassifierMixin, BaseEstimator):  # type: ign
         """
         settings, first = self._settings(sample_weight), not hasattr(self, "net_")
         require(not first or classes is not None, "classes", None, "all classes, in the first call of partial_fit")
+        listed = classes is None or isinstance(classes, Sequence | np.ndarray | Tensor | set | frozenset)
+        require(listed, "classes", type(classes).__name__, "a list of all classes")
+        classes = sorted(classes, key=str) if isinstance(classes, set | frozenset) else classes
         known = self.classes_ if classes is None else np.unique(labels_of(classes, len(classes), "classes"))
         same = first or np.array_equal(known, self.classes_)
         require(same, "classes", classes, "those of the first call")
@@ -237,7 +255,10 @@ class PolyReLUClassifier(Provable, ClassifierMixin, BaseEstimator):  # type: ign
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Accuracy."""
-        return float(super().score(X, as_numpy(y), as_numpy(sample_weight)))
+        labels = labels_of(y, len(found := self.predict(X)))
+        weights = None if sample_weight is None else weights_of(sample_weight, len(found))
+        with np.errstate(invalid="ignore"):
+            return float(accuracy_score(labels, found, sample_weight=weights))
 
     def save(self, path: str | Path) -> Path:
         """Write the head to a .safetensors file, whole or not at all; `load` and `polyrelu.load` read it.
@@ -265,8 +286,9 @@ class PolyReLUClassifier(Provable, ClassifierMixin, BaseEstimator):  # type: ign
         require("head" in about, "path", path, "a head saved by PolyReLUClassifier.save")
         require(about["head"] == HEAD, "path", path, f"a head of version {HEAD}, not {about['head']}; upgrade polyrelu")
         try:
-            head = cls(**about["params"])
-        except (KeyError, TypeError) as error:
+            head, passes = cls(**about["params"]), int(about.get("passes", 0))
+            head._settings(None)
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise InputError(f"path={path}: expected a head saved by PolyReLUClassifier.save ({error}).") from None
         head.classes_, head.net_ = classes_of(about, path), load_net(path)
         inner = head.net_.net if isinstance(head.net_, ReadOut) else head.net_
@@ -274,11 +296,13 @@ class PolyReLUClassifier(Provable, ClassifierMixin, BaseEstimator):  # type: ign
         outputs = max(2, head.net_.outputs)
         require(outputs == len(head.classes_), "path", path, f"{outputs} classes, it names {len(head.classes_)}")
         head.p_, head.n_features_in_ = float(inner.p), int(inner.dim)
-        head.n_iter_, head._going_on = int(about.get("passes", 0)), None
+        head.n_iter_, head._going_on = passes, None
         if "fine" in about:
             head.fine_classes_, head.fine_of_ = (classes_of(about, path, name) for name in ("fine", "fine_of"))
-        if about.get("features") is not None:
-            head.feature_names_in_ = np.array(about["features"], dtype=object)
+            fits = len(head.fine_classes_) == len(head.fine_of_) == inner.outputs
+            require(fits, "path", path, f"{inner.outputs} sub-classes, one for each logit")
+        if (names := feature_names(about, path, inner.dim)) is not None:
+            head.feature_names_in_ = np.array(names, dtype=object)
         return head
 
     def _settings(self, sample_weight: Any) -> HeadSettings:
@@ -286,7 +310,8 @@ class PolyReLUClassifier(Provable, ClassifierMixin, BaseEstimator):  # type: ign
         return HeadSettings.of(params, weighted=sample_weight is not None)
 
     def _seed(self) -> int:
-        return int(check_random_state(self.random_state).randint(2**31 - 1))
+        with as_input_error():
+            return int(check_random_state(self.random_state).randint(2**31 - 1))
 
     def _points(self, X: Any, y: Any) -> tuple[Tensor, Tensor]:
         """Rows in memory on the CPU, and labels as the net takes them; the predicted ones if y is None."""

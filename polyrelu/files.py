@@ -1,16 +1,22 @@
-"""Whole files or none: everything is written beside its target, flushed to disk and renamed."""
+"""Whole files or none: everything is written beside its target, flushed to disk and renamed. Only files are read."""
 
 from __future__ import annotations
 
 import contextlib
+import errno
+import json
 import os
+import stat
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import IO, Any
 
-from polyrelu.errors import InputError
+from polyrelu.checks import shown
+from polyrelu.errors import InputError, require
 from polyrelu.interrupt import undone, whole
 
+ODD_NAMES = (errno.ENAMETOOLONG, errno.EINVAL, errno.EILSEQ, errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 _together: list[tuple[Path, Path]] | None = None  # (temporary, target) of files that wait for the others
 
 
@@ -26,13 +32,55 @@ def output_folder(path: str | Path) -> Path:
     return folder
 
 
+def is_file(path: str | Path) -> bool:
+    """Is there an ordinary file of this name? Names that no file can have are no error."""
+    return exists(path) and Path(path).is_file()
+
+
+def exists(path: str | Path) -> bool:
+    """Is there anything of this name?"""
+    try:
+        return Path(path).exists()
+    except (OSError, ValueError):
+        return False
+
+
+def open_file(path: str | Path) -> IO[bytes]:
+    """An ordinary file, open for reading; OSError for anything else: a pipe would wait, a device would never end."""
+    if not stat.S_ISREG(Path(path).stat().st_mode):
+        raise OSError(errno.EINVAL, "it is no ordinary file", str(path))
+    return Path(path).open("rb")
+
+
+def read_text(path: str | Path, encoding: str = "utf-8") -> str:
+    """The text of an ordinary file; OSError if it is none, ValueError if it is no text."""
+    with open_file(path) as stream:
+        return stream.read().decode(encoding)
+
+
+def parse_json(text: str) -> Any:
+    """What a JSON text says; ValueError if it is none, or nested beyond what can be read."""
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+
+
 def write_atomically(path: str | Path, write: Callable[[Path], object]) -> Path:
     """Call ``write(temporary)`` and rename the result to ``path``; on any failure nothing is left behind.
 
     That includes the end of the process by a second Ctrl-C (`polyrelu.interrupt`).
     """
+    good = isinstance(path, str | Path) and "\0" not in str(path) and not Path(path).is_dir()
+    require(good, "path", shown(path), "the name of a file")
     target = Path(path)
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.stem}-", suffix=target.suffix)
+    try:
+        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.stem}-", suffix=target.suffix)
+    except (OSError, ValueError) as error:  # a name that no file can have; a full disk shows itself below
+        if isinstance(error, OSError) and error.errno not in ODD_NAMES:
+            raise
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(f"path={str(path)[:200]}: expected a file that can be written ({reason}).") from None
     os.close(handle)
     temporary = Path(name)
 

@@ -1,15 +1,28 @@
 """One thread per worker, the same few hypothesis examples every time, and a real browser for the pages."""
 
+import os
 import shutil
+import signal
+import sys
+from pathlib import Path
 
 import pytest
-import torch
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
-torch.set_num_threads(1)  # xdist's workers share the cores, and for small tensors more threads are slower anyway
+from polyrelu.threads import prepare
 
-# No deadline: shared machines stall. Derandomised: a red run can be run again and stays red.
-settings.register_profile("polyrelu", deadline=None, max_examples=25, derandomize=True)
+sys.path.insert(0, str(Path(__file__).parent))  # for waiting.py
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell starts what it puts in the background
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# xdist's workers share the cores, and for small tensors more threads are slower anyway; so for what tests start, too.
+os.environ["OMP_NUM_THREADS"] = os.environ["MKL_NUM_THREADS"] = "1"
+prepare()
+
+# No deadline, and no complaint about slowness: shared machines stall. Derandomised: a red run stays red.
+slow = [HealthCheck.too_slow]
+settings.register_profile("polyrelu", deadline=None, max_examples=25, derandomize=True, suppress_health_check=slow)
 settings.load_profile("polyrelu")
 
 # Ratio of luminances (WCAG 2.1) of the text of every element against the first opaque background under it.
@@ -31,13 +44,24 @@ CONTRASTS = """(selector) => {
 
 @pytest.fixture(scope="module")
 def browser():
-    """The system's own Chromium; its driver's event loop ends with each module."""
+    """The system's own Chromium, with time for everything; its driver's event loop ends with each module."""
+    from waiting import LIMIT
+
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     program = shutil.which("chromium") or shutil.which("google-chrome")
     if program is None:
         pytest.skip("there is no Chromium")
     with playwright.sync_playwright() as driver:
-        started = driver.chromium.launch(executable_path=program, args=["--no-sandbox", "--disable-quic"])
+        words, limit = ["--no-sandbox", "--disable-quic"], 1000 * LIMIT
+        started = driver.chromium.launch(executable_path=program, args=words, timeout=limit)
+        made = started.new_context
+
+        def patient(**options):
+            context = made(**options)
+            context.set_default_timeout(limit)
+            return context
+
+        started.new_context = patient
         yield started
         started.close()
 

@@ -10,7 +10,6 @@ import shlex
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +17,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 from typer.testing import CliRunner
+from waiting import LIMIT, shown
 
 import polyrelu
 from polyrelu import cli, interrupt
@@ -39,7 +39,7 @@ def polyrelu_(*words):
 def program(*words, **options):
     """Run a command as people do."""
     command = [sys.executable, "-m", "polyrelu.cli", *map(str, words)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, env=ALONE, check=False, **options)
+    return subprocess.run(command, capture_output=True, text=True, timeout=LIMIT, env=ALONE, check=False, **options)
 
 
 def names(folder):
@@ -324,21 +324,37 @@ def test_resuming_nothing(tmp_path):
 
 
 SLOW = ("--dim", 100, "--samples", 1000, "--width", 100, "--rtol", "1e-7", "--dtype", "float64")
+# A flow that stands still at its twentieth step until a file is there.
+HELD = """
+import os, time
+from polyrelu import cli
+from polyrelu.runs.live import Live
+seen, update, end = [], Live.update, time.monotonic() + 600
+def held(self, **where):
+    seen.append(where)
+    while len(seen) == 20 and not os.path.exists(os.environ["GATE"]) and time.monotonic() < end:
+        time.sleep(0.01)
+    update(self, **where)
+Live.update = held
+cli.main()
+"""
 
 
+@pytest.mark.waits
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
 def test_ctrl_c_saves_and_resume_arrives_where_an_unbroken_run_does(tmp_path):
     import pty
 
-    folder = tmp_path / "run"
+    folder, gate = tmp_path / "run", tmp_path / "gate"
     keyboard, screen = pty.openpty()
-    command = [sys.executable, "-m", "polyrelu.cli", "flow", *map(str, SLOW), "--out", str(folder)]
-    with subprocess.Popen(command, stderr=screen, stdout=subprocess.PIPE, env=ALONE, text=True) as running:
+    command, alone = [sys.executable, "-c", HELD, "flow", *map(str, SLOW), "--out", str(folder)], {"GATE": str(gate)}
+    with subprocess.Popen(command, stderr=screen, stdout=subprocess.PIPE, env=ALONE | alone, text=True) as running:
         os.close(screen)
-        seen = wait_for(keyboard, b"log10 loss")
-        assert b"travelling" in seen
+        assert b"log10 loss" in shown(keyboard, b"travelling")
         running.send_signal(signal.SIGINT)
-        seen = wait_for(keyboard, b"--resume --out")
+        shown(keyboard, b"finishing the step under way")
+        gate.touch()
+        seen = shown(keyboard, b"--resume --out")
         running.send_signal(signal.SIGINT)  # everything is saved: too late to matter
         running.stdout.read()
     os.close(keyboard)
@@ -358,17 +374,6 @@ def test_ctrl_c_saves_and_resume_arrives_where_an_unbroken_run_does(tmp_path):
     unbroken = history(tmp_path / "unbroken")
     assert np.allclose(resumed.cos_centre[-1], unbroken.cos_centre[-1], atol=1e-4)
     assert np.allclose(resumed.log_contribution[-1], unbroken.log_contribution[-1], atol=1e-3)
-
-
-def wait_for(keyboard, words, seconds=60):
-    """What a terminal shows, until it shows these words or is closed."""
-    seen, start = b"", time.monotonic()
-    while words not in seen and time.monotonic() - start < seconds:
-        try:
-            seen += os.read(keyboard, 4096)
-        except OSError:  # closed at the other end
-            break
-    return seen
 
 
 def test_ctrl_c_before_training_leaves_nothing(tmp_path, monkeypatch):
@@ -400,7 +405,7 @@ def test_a_second_ctrl_c_gives_up(capfd):
         signal.raise_signal(signal.SIGINT)
         assert listener.acknowledged.wait(60)
         signal.raise_signal(signal.SIGINT)
-        assert ended.get(timeout=60) == 130
+        assert ended.get(timeout=LIMIT) == 130
         assert "given up; nothing of this run was saved" in capfd.readouterr().err
     assert signal.getsignal(signal.SIGINT) is before
 

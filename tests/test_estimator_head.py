@@ -9,6 +9,7 @@ from polyrelu import InputError, OrthonormalMixture, PolyReLUClassifier, PolyReL
 from polyrelu.data import Dataset
 from polyrelu.data._rows import MappedRows
 from polyrelu.nets import ReadOut
+from polyrelu.train import settings
 from polyrelu.train.head import held_out_loss
 
 FAST = {"width": 30, "epochs": 80, "rate": 0.01}
@@ -127,6 +128,28 @@ def test_rows_set_aside_count_by_their_weights():
         PolyReLUClassifier(3, early_stopping=True).fit(X[:11], ["a"] * 10 + ["b"])
 
 
+def test_rows_set_aside_keep_their_weights(monkeypatch):
+    X, y, _ = mixture(60)
+    given, weights = {}, np.random.default_rng(0).uniform(1, 9, 60)
+    plain = settings.train_head
+
+    def seen(data, p, **options):
+        given.update(options)
+        return plain(data, p, **options)
+
+    monkeypatch.setattr(settings, "train_head", seen)
+    PolyReLUClassifier(**FAST, early_stopping=True, random_state=0).fit(X, y, sample_weight=weights)
+    rows = given["validation"].rows().double().numpy()
+    aside = [int(np.abs(X - row).sum(1).argmin()) for row in rows]
+    assert 2 <= len(set(aside)) == len(aside) < 60
+    ratio = given["validation_weights"].double().numpy() / weights[aside]
+    np.testing.assert_allclose(ratio, ratio[0], rtol=1e-5)
+    used = given["weights"].double().numpy()
+    others = np.setdiff1d(np.arange(60), aside)
+    assert (used[aside] == 0).all()
+    np.testing.assert_allclose(used[others] / weights[others], ratio[0], rtol=1e-5)
+
+
 def test_portions_are_one_run_of_adam():
     X, y, _ = mixture(300)
     whole = PolyReLUClassifier(**FAST, batch=1000, random_state=0)
@@ -179,6 +202,22 @@ def test_portions_need_not_hold_every_class_and_go_on_after_fit_and_load(tmp_pat
     ]:
         with pytest.raises(InputError, match=message):
             call()
+
+
+@pytest.mark.parametrize("before", [1, 5])
+def test_fit_forgets_what_portions_left_behind(before):
+    X, y, _ = mixture(300)
+
+    def after(*calls):
+        head = PolyReLUClassifier(**FAST, random_state=0)
+        for call in calls:
+            head.fit(X, y) if call == "fit" else head.partial_fit(X[::2], y[::2], classes=["minus", "plus"])
+        return head
+
+    plain, again = after("fit", "portion"), after(*["portion"] * before, "fit", "portion")
+    assert all(torch.equal(a, b) for a, b in zip(plain.net_.parameters(), again.net_.parameters(), strict=True))
+    assert not torch.equal(plain.net_.weight, after("fit").net_.weight)  # a portion does something
+    assert not torch.equal(plain.net_.weight, after("fit", "portion", "portion").net_.weight)
 
 
 def test_a_mapped_file_is_never_read_as_a_whole(tmp_path, monkeypatch):

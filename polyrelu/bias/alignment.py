@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import normalize
 
+from polyrelu.checks import checked
 from polyrelu.data import Dataset
 from polyrelu.errors import require
 from polyrelu.nets import PolyReLUNet
@@ -99,6 +100,7 @@ class Alignment:
         return float(weighted_quantiles(cosines.amax(1)[None].cpu().numpy(), weights.cpu().numpy(), (0.5,))[0, 0])
 
 
+@checked
 def alignment(net: PolyReLUNet, data: Dataset) -> Alignment:
     """Cosines of every neuron to sub-class centres and class averages, as the net sees them: O(n D + h D K).
 
@@ -134,6 +136,7 @@ class Balance:
         return math.exp(self.log_absolute) if self.log_absolute < 709 else math.inf
 
 
+@checked
 def balance(net: PolyReLUNet) -> Balance:
     """max_j | |v_j|^2 - |w_j|^2 |, which gradient flow conserves for every neuron (Min & Vidal 2025, B20); O(h D).
 

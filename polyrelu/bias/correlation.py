@@ -13,6 +13,7 @@ from typing import final
 import torch
 from torch import Tensor
 
+from polyrelu.checks import checked
 from polyrelu.data import Dataset
 from polyrelu.data._checks import seeded, whole
 from polyrelu.errors import InputError, require
@@ -47,6 +48,7 @@ class Correlation:
         return self.group.bincount(minlength=len(self.names)).cumsum(0)[:-1]
 
 
+@checked
 def correlation(data: Dataset, centre: bool = True, most: int = 2000, seed: int = 0) -> Correlation:
     """Cosines between rows by group: clusters if the data have them, sorted by class, else classes ([+1, -1]).
 

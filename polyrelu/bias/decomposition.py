@@ -25,6 +25,7 @@ import torch
 from torch import Tensor
 
 from polyrelu.bias._neurons import Neurons, by_samples, moved, neurons_of, own_centres
+from polyrelu.checks import checked
 from polyrelu.data import Dataset
 from polyrelu.errors import InputError, require
 
@@ -153,6 +154,7 @@ class Decomposition:
         return float((self.share * values)[good].sum() / self.share[good].sum()) if bool(good.any()) else math.nan
 
 
+@checked
 def decompose(
     net: torch.nn.Module | Tensor | Neurons,
     centres: Tensor,

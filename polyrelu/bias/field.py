@@ -15,6 +15,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from polyrelu.checks import answer, checked
 from polyrelu.data import Dataset
 from polyrelu.errors import require
 from polyrelu.nets import PolyReLUNet
@@ -25,6 +26,7 @@ from polyrelu.train.field import powers
 See = Callable[[Tensor], Tensor]
 
 
+@checked
 def alignment_field(
     data: Dataset, W: Tensor, p: float, *, seen: See | None = None, target: int | None = None
 ) -> Tensor:
@@ -39,6 +41,7 @@ def alignment_field(
     return summed(data, unit_rows(W)[0], real("p", p, least=1), seen or published(p), lambda rows: weight[rows, None])
 
 
+@checked
 def alignment_speed(net: PolyReLUNet, data: Dataset) -> Tensor:
     """sign(v_j) P_{w_j} x^(p)(w_j), (h, D) float64: how the directions of a small net move (Min & Vidal 2024).
 
@@ -81,7 +84,8 @@ def summed(data: Dataset, u: Tensor, p: float, seen: See, weight: Callable[[slic
     """sum_i weight_ij p relu(<x~_i, u_j>)^(p-1) x~_i as rows, in u's dtype; weight(rows) is (b, 1) or (b, h)."""
     total = torch.zeros_like(u)
     for start, block in data.blocks():
-        x = seen(block.to(u.dtype)).to(u.dtype)
+        x = answer(seen, block.to(u.dtype), "seen").to(u.dtype)
+        require(x.shape == block.shape, "seen(X).shape", tuple(x.shape), f"that of X, {tuple(block.shape)}")
         _, low = powers(x @ u.T, p)
         total.addmm_(low.mul_(weight(slice(start, start + len(x)))).T, x)
     return p * total

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import final
 
@@ -18,6 +18,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
+from polyrelu.checks import checked
 from polyrelu.errors import InputError, require
 from polyrelu.nets import Net, Polar, PolyReLUNet
 from polyrelu.nets.polar import unit_rows
@@ -66,6 +67,7 @@ class Unit:
         return tuple(name for layer in self.layers for name in layer.parameters)
 
 
+@checked
 def layers(net: nn.Module, X: Tensor | None = None, groups: Groups | None = None) -> tuple[Layer, ...]:
     """Layers of a homogeneous net with their degrees; an InputError names the layer of one that is not.
 
@@ -75,6 +77,9 @@ def layers(net: nn.Module, X: Tensor | None = None, groups: Groups | None = None
 
     ``X`` (n, D): rows to try it on; needed unless the net has a ``dim`` or begins with nn.Linear.
     """
+    some = groups is None or (isinstance(groups, Sequence) and len(groups) > 0)
+    require(some, "layers", groups, "groups of parameters")
+    require(X is None or (X.ndim == 2 and X.numel() > 0), "X.shape", None if X is None else tuple(X.shape), "(n, D)")
     if groups is not None and all(isinstance(group, Layer) for group in groups):
         return tuple(group for group in groups if isinstance(group, Layer))
     named = _groups(net) if groups is None else _checked(net, groups)
@@ -85,7 +90,7 @@ def layers(net: nn.Module, X: Tensor | None = None, groups: Groups | None = None
     X = torch.cat([X, noise.to(X.device)])  # rows of one class, or of zeros, may switch a drawn net off
     try:
         degrees = [_degree(sample, group, X) for group in named]
-    except RuntimeError as error:
+    except (RuntimeError, TypeError, AttributeError, IndexError) as error:
         why = str(error).splitlines()[0]
         raise InputError(f"X of shape {tuple(X.shape)}: expected what the net takes, but it says: {why}.") from error
     if None in degrees:
@@ -105,6 +110,7 @@ def layers(net: nn.Module, X: Tensor | None = None, groups: Groups | None = None
     )
 
 
+@checked
 def unit(net: nn.Module, X: Tensor, groups: Groups | None = None) -> Unit:
     """theta / |theta|, from log-norms: weights of 1e-300 (PolyReLUNet) are numbers. O(parameters)."""
     found = layers(net, X, groups)
@@ -151,7 +157,8 @@ def _groups(net: nn.Module) -> list[tuple[str, ...]]:
 
 def _checked(net: nn.Module, groups: Groups) -> list[tuple[str, ...]]:
     known = [name for name, _ in net.named_parameters()]
-    wanted = [tuple(group) for group in groups if not isinstance(group, (Layer, str))]
+    lists = [group for group in groups if isinstance(group, Iterable) and not isinstance(group, (Layer, str))]
+    wanted = [tuple(map(str, group)) for group in lists]
     flat = [name for group in wanted for name in group]
     good = len(wanted) == len(groups) and all(wanted) and set(flat) <= set(known) and len(set(flat)) == len(flat)
     require(good, "layers", [list(group) for group in wanted], f"groups of distinct parameters from {known}")

@@ -24,6 +24,7 @@ from torch import Tensor, nn
 from polyrelu.bias import homogeneity
 from polyrelu.bias.homogeneity import Groups, Unit
 from polyrelu.bias.margins import logits
+from polyrelu.checks import checked
 from polyrelu.data import Dataset
 from polyrelu.errors import InputError, require
 from polyrelu.nets import PolyReLUNet
@@ -100,6 +101,7 @@ class KKT:
         return self.best.support
 
 
+@checked
 def kkt(
     net: nn.Module,
     data: Dataset,

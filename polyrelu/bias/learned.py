@@ -13,6 +13,7 @@ from torch import Tensor
 from polyrelu.bias._neurons import neurons_of
 from polyrelu.bias.decomposition import Decomposition, Learned, decompose
 from polyrelu.bias.subclasses import Subclasses, estimate_subclasses, known_subclasses
+from polyrelu.checks import checked
 from polyrelu.data import Dataset
 from polyrelu.data._checks import whole
 from polyrelu.errors import require
@@ -40,6 +41,7 @@ class Decoupling:
     others: dict[tuple[int, ...], float]
 
 
+@checked
 def decoupling(
     net: torch.nn.Module,
     data: Dataset,

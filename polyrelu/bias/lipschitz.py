@@ -28,6 +28,7 @@ from scipy.optimize import linprog
 from torch import Tensor, nn
 
 from polyrelu.bias._layer_norms import differences, product_of_norms
+from polyrelu.checks import answer, checked
 from polyrelu.data import Dataset
 from polyrelu.errors import require
 from polyrelu.nets import (
@@ -64,6 +65,7 @@ class Lipschitz:
         return "exact" if met else "bound"
 
 
+@checked
 def lipschitz(net: nn.Module, radius: float | None = None) -> Lipschitz:
     """l2 Lipschitz constant of the margin of ``net`` (bounds above): f for one logit, every f_c - f_k for several.
 
@@ -85,11 +87,13 @@ def lipschitz(net: nn.Module, radius: float | None = None) -> Lipschitz:
     return Lipschitz(upper * grown if upper else 0.0, lower * grown if lower else 0.0, radius)
 
 
+@checked
 def lipschitz_radius(net: nn.Module, data: Dataset) -> Tensor:
     """R(x) >= q/beta for every row (Lyu & Li 2020), (n,) float64; 0 for misclassified rows.
 
     For p > 1 without input normalisation the slope p s |z|^(p-1), s = sup |g|, is followed outwards instead:
-    R >= (|z|^p + q/s)^(1/p) - |z|. One forward pass in float64, O(n h D), and ``lipschitz``.
+    R >= (|z|^p + q/s)^(1/p) - |z|. One forward pass in float64, O(n h D), and ``lipschitz``. The paper's number, not a
+    proof: the margin is that of float64, without allowance for its rounding; `polyrelu.robust` has the certificates.
     """
     shallow = _shallow(net)
     p = shallow.p if shallow is not None and shallow.grows else 1.0
@@ -99,7 +103,7 @@ def lipschitz_radius(net: nn.Module, data: Dataset) -> Tensor:
     radii = []
     for start, rows in data.blocks():
         with torch.no_grad():
-            logits = exact(rows.double())
+            logits = answer(exact, rows.double(), "net")
         q = _margin(logits, data.y[start : start + len(rows)]).clamp(min=0) / beta
         z = (rows.double() if centre is None else rows.double() - centre.double()).norm(dim=1)
         out = z * torch.expm1(torch.log1p(q / z.pow(p)) / p)

@@ -21,8 +21,10 @@ from torch import Tensor, nn
 
 from polyrelu.bias import homogeneity
 from polyrelu.bias.homogeneity import Groups
+from polyrelu.checks import answer, checked, plain_tensor
 from polyrelu.data import Dataset
 from polyrelu.errors import require
+from polyrelu.nets._base import real
 from polyrelu.train import Trajectory, gradients
 from polyrelu.train.losses import check_loss, pull, rivals
 
@@ -86,6 +88,7 @@ class MarginHistory:
     monotone: Monotone | None
 
 
+@checked
 def margins(net: nn.Module, data: Dataset, loss: str = "exp", layers: Groups | None = None) -> Margins:
     """The three margins of Lyu & Li (module docstring), streamed in float64. O(n) forward passes: O(n h D) if shallow.
 
@@ -139,7 +142,7 @@ def logits(net: nn.Module, data: Dataset) -> Iterator[tuple[int, Tensor, Tensor]
     """(start, f (b, C), y (b,)) block by block for a float64 net; y is +-1 if C = 1, else 0..C-1."""
     for start, X in data.blocks():
         with torch.no_grad():
-            f = torch.cat([net(part) for part in torch.split(X.double(), gradients.chunk(net))])
+            f = torch.cat([answer(net, part, "net") for part in torch.split(X.double(), gradients.chunk(net))])
         f, y = f.reshape(len(X), -1), data.y[start : start + len(X)]
         good = f.shape[1] == 1 if data.binary else f.shape[1] >= max(2, data.classes)
         kind = "labels +1/-1" if data.binary else f"{data.classes} classes"
@@ -158,12 +161,13 @@ def smoothed_log_margin(
     return np.asarray(log_inverse - degree * np.asarray(log_rho, dtype=np.float64), dtype=np.float64)
 
 
+@checked
 def monotone(values: ArrayLike, tolerance: float = 0.0) -> Monotone:
     """Largest fall max_{s <= t} values_s - values_t (of the running maximum, so small falls add up). O(T).
 
     Entries before the first number are skipped; a later NaN (the loss rose again) is an infinite fall.
     """
-    numbers = np.asarray(values, dtype=np.float64)
+    numbers = plain_tensor("values", values).double().numpy()
     known = np.flatnonzero(~np.isnan(numbers))
     require(numbers.ndim == 1 and known.size > 0, "values", "no numbers", "a list with at least one number")
     first = int(known[0])
@@ -175,6 +179,9 @@ def monotone(values: ArrayLike, tolerance: float = 0.0) -> Monotone:
 
 def margin_history(trajectory: Trajectory, layers: Groups | None = None, tolerance: float = 1e-8) -> MarginHistory:
     """Margins at every recorded moment, and whether the smoothed one ever fell (Thm 4.1 of Lyu & Li). O(T)."""
+    told = all(hasattr(trajectory, name) for name in ("net", "history", "settings"))
+    require(told, "trajectory", type(trajectory).__name__, "a Trajectory")
+    tolerance = real("tolerance", tolerance, least=0)
     history, settings = trajectory.history, trajectory.settings
     require(len(history.clock) > 0, "trajectory", "no recorded moments", "a run with at least one")
     log_rho, min_margin = (getattr(history, name, None) for name in ("log_rho", "min_margin"))

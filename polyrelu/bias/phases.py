@@ -10,16 +10,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyrelu.bias.alignment import carrying, weighted_quantiles
+from polyrelu.checks import checked
 from polyrelu.errors import InputError, require
 from polyrelu.train import History, Trajectory
 
 
+@checked
 def fallen(history: History, fall: float = 0.1) -> int | None:
     """First recorded moment at which the loss has lost the share ``fall`` of its initial value."""
+    require(0 <= fall < 1, "fall", fall, "a share of the loss, from 0 to below 1")
     below = np.flatnonzero(history.log_loss <= history.log_loss[0] + math.log1p(-fall))
     return int(below[0]) if below.size else None
 
 
+@checked
 def aligned(median: NDArray[np.float64], level: float = 0.9) -> int | None:
     """First recorded moment from which on the median alignment stays above ``level``."""
     short = np.flatnonzero(~(median >= level))
@@ -27,6 +31,7 @@ def aligned(median: NDArray[np.float64], level: float = 0.9) -> int | None:
     return first if first < len(median) else None
 
 
+@checked
 def median_alignment(history: History) -> NDArray[np.float64]:
     """At every moment, the median of the largest cosine to a centre or class average, (T,).
 
@@ -86,6 +91,7 @@ class Phases:
         return math.exp(apart) if apart < 709 else math.inf
 
 
+@checked
 def phases(trajectory: Trajectory, cosine: float = 0.9, fall: float = 0.1) -> Phases:
     """When the median alignment passed ``cosine`` to stay, and when the loss had lost the share ``fall`` of its start.
 

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from polyrelu.bias._neurons import neurons_of
+from polyrelu.checks import checked
 from polyrelu.data import Dataset
 from polyrelu.errors import InputError, require
 from polyrelu.nets import FixedOutputNet, PolyReLUNet
@@ -47,6 +48,7 @@ class Regions:
         return self.border == 0 and bool((self.counts > 0).all())
 
 
+@checked
 def regions(directions: Tensor, centres: Tensor) -> Regions:
     """R_k = {w: relu cos(mu_k, w) > relu cos(mu_l, w) for l != k}, its void, and the gap Delta (Min & Vidal 2025).
 
@@ -72,6 +74,7 @@ def regions(directions: Tensor, centres: Tensor) -> Regions:
     return Regions(region, gaps, counts, int(void.sum()), int((region == BORDER).sum()))
 
 
+@checked
 def class_regions(net: PolyReLUNet, data: Dataset) -> tuple[Regions, ...]:
     """The regions of each class's centres among the neurons that vote for it (Min & Vidal 2025): [+1, -1], or 0..C-1.
 
@@ -100,6 +103,7 @@ class Cones:
     other: Tensor
 
 
+@checked
 def cones(net: nn.Module | Tensor, data: Dataset) -> Cones:
     """S_+ = {w: <x_i, w> > 0 exactly where y_i = +1}, S_- where y_i = -1, S_dead nowhere (Min et al. 2024).
 

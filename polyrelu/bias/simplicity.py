@@ -22,6 +22,7 @@ from typing import final
 import torch
 from torch import Tensor, nn
 
+from polyrelu.checks import checked
 from polyrelu.data import Dataset
 from polyrelu.data._checks import seeded, whole
 from polyrelu.errors import InputError, require
@@ -52,6 +53,7 @@ class Simplicity:
     probe_residual: float | None
 
 
+@checked
 def simplicity(net: nn.Module, data: Dataset, *, offset: bool = False, probes: int = 0, seed: int = 0) -> Simplicity:
     """Distance of ``net`` to its best linear map (formulas above), least squares over the rows of ``data``.
 

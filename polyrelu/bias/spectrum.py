@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
+from polyrelu.checks import checked
 from polyrelu.data import Dataset
 from polyrelu.errors import InputError, require
 from polyrelu.nets import AverageClassifier, CentreClassifier, FixedOutputNet, GroupedNet, PolyReLUNet, relu_power
@@ -20,6 +21,7 @@ from polyrelu.nets.baselines import TwoLayer
 from polyrelu.nets.polar import unit_rows
 
 
+@checked
 def stable_rank(matrix: Tensor) -> float:
     """|M|_F^2 / |M|_2^2 of a matrix (a, b), in float64, whatever its scale; O(a b min(a, b))."""
     require(matrix.ndim == 2 and matrix.numel() > 0, "matrix.shape", tuple(matrix.shape), "(a, b), not empty")
@@ -30,6 +32,7 @@ def stable_rank(matrix: Tensor) -> float:
     return _of_gram(M @ M.T if len(M) <= M.shape[1] else M.T @ M)
 
 
+@checked
 def feature_stable_rank(net: nn.Module, data: Dataset, layer: str | Callable[[Tensor], Tensor] | None = None) -> float:
     """|H|_F^2 / |H|_2^2 of the post-activations H (n, h), streamed: O(n h (D + h) + h^3) time, O(h^2) memory.
 
@@ -44,6 +47,7 @@ def feature_stable_rank(net: nn.Module, data: Dataset, layer: str | Callable[[Te
     if isinstance(net, AverageClassifier | CentreClassifier):
         net = net.as_polyrelu_net()
     gram: Tensor | None = None
+    require(bool(net.state_dict()), "net", type(net).__name__, "a net with weights")
     with torch.no_grad():
         take = layer if callable(layer) else _hidden(net, layer)
         dtype = next(iter(net.state_dict().values())).dtype
@@ -57,6 +61,7 @@ def feature_stable_rank(net: nn.Module, data: Dataset, layer: str | Callable[[Te
     return _of_gram(gram / total)
 
 
+@checked
 def weight_stable_ranks(net: nn.Module) -> dict[str, float]:
     """Stable rank of each weight matrix by name; a filter bank (out, in, k, k) counts as (out, in k k).
 
@@ -74,6 +79,7 @@ def weight_stable_ranks(net: nn.Module) -> dict[str, float]:
     return {name: stable_rank(tensor.flatten(1)) for name, tensor in weights.items()}
 
 
+@checked
 def effective_neurons(log_contributions: Tensor) -> float:
     """(sum_j a_j)^2 / sum_j a_j^2, a_j = |v_j| |w_j|: m for m equal contributions, 1 for one neuron that carries all.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import final
@@ -14,6 +15,7 @@ from torch import Tensor
 
 from polyrelu.bias._sphere_flow import grouped, march, sine_to, unit
 from polyrelu.bias.field import See, across, published, pulls, summed
+from polyrelu.checks import checked
 from polyrelu.data import Dataset
 from polyrelu.errors import require
 from polyrelu.nets._base import count, real
@@ -44,6 +46,7 @@ class Stationary:
         return self.growth < 0
 
 
+@checked
 def stationary_directions(
     data: Dataset,
     p: float,
@@ -67,6 +70,7 @@ def stationary_directions(
     resting point, not a stable one), at p = 2 it stays wherever it is in their span.
     """
     p, starts = real("p", p, least=1), count("starts", starts)
+    require(0 < same < math.inf, "same", same, "an angle > 0")
     require(sign in (1, -1), "sign", sign, "1 or -1, the sign of the output weight")
     look = seen or published(p)
     longest = max(float(torch.linalg.vector_norm(look(x.double()), dim=1).max()) for _, x in data.blocks())

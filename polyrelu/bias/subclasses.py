@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from polyrelu.bias._kmeans import spherical_kmeans, stability
+from polyrelu.checks import checked
 from polyrelu.data import Dataset
 from polyrelu.data._checks import seeded, whole
 from polyrelu.errors import InputError, require
@@ -51,6 +52,7 @@ def classes_of(data: Dataset) -> Tensor:
     return torch.tensor(sorted(set(data.y.tolist()), reverse=data.binary)).to(data.y)
 
 
+@checked
 def known_subclasses(data: Dataset) -> Subclasses | None:
     """The clusters the data came with; None if there are none. O(n D) where centres must be averaged.
 
@@ -77,6 +79,7 @@ def known_subclasses(data: Dataset) -> Subclasses | None:
     return Subclasses(centres, classes[side[order]], cluster, sizes, counts, exact=exact)
 
 
+@checked
 def estimate_subclasses(
     data: Dataset,
     count: int | Sequence[int] | None = None,

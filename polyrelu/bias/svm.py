@@ -17,6 +17,7 @@ from typing import NamedTuple, final
 import torch
 from torch import Tensor, nn
 
+from polyrelu.checks import checked
 from polyrelu.data import Dataset
 from polyrelu.errors import InputError, require
 from polyrelu.nets import LogisticRegression
@@ -48,6 +49,7 @@ class SVM:
     residual: float
 
 
+@checked
 def svm_direction(data: Dataset, bias: bool | str = False, tol: float = 1e-10) -> SVM:
     """The hard-margin SVM of linearly separable +1/-1 data (formula above); refuses data no such separator divides.
 
@@ -89,6 +91,7 @@ def svm_direction(data: Dataset, bias: bool | str = False, tol: float = 1e-10) -
     return SVM(w / size, b / size, 1 / size, kept.number, multipliers, residual)
 
 
+@checked
 def cosine_to_svm(model: nn.Module | Tensor, data: Dataset, tol: float = 1e-10) -> float:
     """cos(w, w_svm) of a linear rule: what gradient descent on separable data drives to 1 (claim E11).
 

@@ -19,6 +19,7 @@ from typing import final
 import torch
 from torch import Tensor
 
+from polyrelu.checks import checked
 from polyrelu.errors import require
 from polyrelu.nets.polar import unit_rows
 
@@ -72,6 +73,7 @@ def steps_between(classes: Tensor, sums: Tensor, y: Tensor) -> list[tuple[Tensor
     ]
 
 
+@checked
 def universal(centres: Tensor, labels: Tensor, net: Score | None = None, *, samples: int = 256) -> Universal:
     """d0, the radius at which F breaks along it and, given a net, the one at which the net does; at every centre.
 

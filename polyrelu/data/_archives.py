@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from numpy.typing import NDArray
 from safetensors import safe_open
 
+from polyrelu.arrays import is_npy, map_npy, open_npz, read_npy
 from polyrelu.errors import InputError, require
 
 ROWS = ("X", "x", "embeddings", "embedding", "features", "data", "inputs", "arr_0")
@@ -34,11 +34,10 @@ def npz(path: Path, label: str | None, fine: str | None, like: str | None) -> Fo
 
     ``label`` and ``fine`` are names that must be there; ``like`` is what a head's labels were called, if it is there.
     """
-    with path.open("rb") as file:  # numpy would leave a damaged one open
-        stored = np.load(file, allow_pickle=False)
-        if not isinstance(stored, np.lib.npyio.NpzFile):
-            raise InputError(f"data={path}: expected an .npz archive, this is a single array; name it .npy.")
-        return _named(stored.files, stored.__getitem__, path, label or _there(like, stored.files), fine)
+    if is_npy(path):
+        raise InputError(f"data={path}: expected an .npz archive, this is a single array; name it .npy.")
+    with open_npz(path) as stored:
+        return _named(stored.names, stored.__getitem__, path, label or _there(like, stored.names), fine)
 
 
 def safetensors(path: Path, label: str | None, fine: str | None, like: str | None) -> Found:
@@ -58,12 +57,12 @@ def safetensors(path: Path, label: str | None, fine: str | None, like: str | Non
 
 def npy(path: Path, label: str | None, fine: str | None, like: str | None) -> Found:
     """Rows stay in the file and are read by blocks; labels come from the file beside it, or the one that is named."""
-    found = {"X": np.load(path, mmap_mode="r", allow_pickle=False)}
+    found = {"X": map_npy(path)}
     said = []
     for part, given in (("y", label), ("fine", fine)):
         file = _beside(path, part, given) if given else label_file(path)
         if given or (part == "y" and file.is_file()):
-            found[part] = np.load(file, allow_pickle=False)
+            found[part] = read_npy(file)
         if part == "y" and not given and file.is_file():
             said.append(f"Labels are those in {file.name}.")
     return found, said, None

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import numpy as np
 import torch
 
+from polyrelu.checks import plain_tensor
 from polyrelu.errors import InputError, require
 
 _ALLOWED = "+1 or -1, or classes 0, 1, ... of an integer type"
@@ -16,9 +16,8 @@ def as_labels(y: object, rows: int, dtype: torch.dtype, device: torch.device) ->
     Integers 0/1 and booleans stay what they are, two classes 0 and 1; nothing is turned into +1/-1 silently. A class
     below the largest may be absent (small test sets), but two different labels must be present.
     """
-    labels = plain_tensor("y", y)
+    labels = plain_tensor("y", y, "labels")
     require(labels.shape == (rows,), "y", f"shape {tuple(labels.shape)}", f"one label per row of X, shape ({rows},)")
-    require(not labels.is_complex(), "y", f"{labels.dtype} labels", _ALLOWED)
     if labels.dtype == torch.bool:
         labels = labels.long()
     signs = labels.is_floating_point() or bool(labels.min() < 0)
@@ -41,14 +40,3 @@ def as_clusters(cluster: object, rows: int, device: torch.device) -> torch.Tenso
     index = index.to(device, torch.int64)
     require(bool(index.min() >= 0), "cluster", int(index.min()), "cluster numbers >= 0")
     return index
-
-
-def plain_tensor(argument: str, given: object) -> torch.Tensor:
-    """A tensor from a tensor, a numpy array (read-only and foreign byte orders too) or a list of numbers."""
-    if isinstance(given, torch.Tensor):
-        return given.detach()
-    try:
-        array = np.asarray(given)
-        return torch.from_numpy(array.astype(array.dtype.newbyteorder("="), order="C"))
-    except (TypeError, ValueError):
-        raise InputError(f"{argument}={type(given).__name__}: expected a tensor, array or list of numbers.") from None

@@ -14,6 +14,8 @@ from enum import IntEnum
 import numpy as np
 import torch
 
+from polyrelu.checks import enough_memory
+
 
 class Purpose(IntEnum):
     """What a stream is for, so that one seed never serves two purposes. The numbers are part of every recipe."""
@@ -35,9 +37,10 @@ def orthonormal_rows(count: int, dim: int, rotate: int | None) -> torch.Tensor:
 
     G = Q R for a Gaussian (dim, count) matrix; Q diag(sign R_ii) is uniform on the Stiefel manifold (Mezzadri, 2007).
     """
-    if rotate is None:
-        return torch.eye(count, dim, dtype=torch.float64)
-    gaussian = stream(rotate, Purpose.FRAME).standard_normal((dim, count))
+    with enough_memory(f"dim={dim}: rows"):
+        if rotate is None:
+            return torch.eye(count, dim, dtype=torch.float64)
+        gaussian = stream(rotate, Purpose.FRAME).standard_normal((dim, count))
     Q, R = torch.linalg.qr(torch.from_numpy(gaussian))
     rows: torch.Tensor = Q * torch.where(R.diagonal() < 0, -1.0, 1.0)
     return rows.T.contiguous()

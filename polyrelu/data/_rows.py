@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from polyrelu.checks import dense
 from polyrelu.errors import InputError, require
 
 BLOCK = 1024
@@ -102,7 +103,7 @@ def as_rows(X: object) -> Rows:
     floating = isinstance(X.dtype, torch.dtype) and X.dtype.is_floating_point
     require(floating, "X", f"{X.dtype} rows", "floating numbers (float32 or float64); convert with X.float()")
     if isinstance(X, torch.Tensor):
-        require(X.layout == torch.strided, "X", f"{X.layout} tensor", "a dense tensor; convert with X.to_dense()")
+        dense("X", X, "rows")
     shape = tuple(X.shape)
     require(len(shape) == 2 and min(shape) > 0, "X", f"shape {shape}", "shape (n, D), at least one row and one column")
     return X
@@ -131,6 +132,10 @@ def check_finite(X: Rows) -> None:
 
 def gather(X: Rows, index: torch.Tensor) -> torch.Tensor:
     """X[index] as a tensor, reading each block of a row source at most once."""
+    whole = not (index.is_floating_point() or index.is_complex() or index.dtype == torch.bool) and index.ndim == 1
+    inside = whole and len(index) > 0 and int(index.min()) >= 0 and int(index.max()) < X.shape[0]
+    require(inside, "index", f"{index.dtype} {tuple(index.shape)}", f"row numbers from 0 to {X.shape[0] - 1}")
+    index = index.long()
     if isinstance(X, torch.Tensor):
         return X[index.to(X.device)]
     ordered, place = index.sort()

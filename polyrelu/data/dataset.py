@@ -10,9 +10,10 @@ from typing import Any, final
 import numpy.typing as npt
 import torch
 
+from polyrelu.checks import checked, plain_tensor
 from polyrelu.data import _rows
 from polyrelu.data._checks import whole
-from polyrelu.data._labels import as_clusters, as_labels, plain_tensor
+from polyrelu.data._labels import as_clusters, as_labels
 from polyrelu.data._rows import BLOCK, RowSource
 from polyrelu.errors import InputError, require
 
@@ -97,6 +98,7 @@ class Dataset:
         """Number of classes C: 2 for +1/-1, else the largest class + 1."""
         return 2 if self.binary else int(self.y.max()) + 1
 
+    @checked
     def rows(self, start: int = 0, stop: int | None = None) -> torch.Tensor:
         """Rows start..stop-1 as a tensor; all of them by default (a view, not a copy, when X is a tensor)."""
         n = len(self)
@@ -104,10 +106,12 @@ class Dataset:
         require(0 <= start <= stop <= n, "rows", f"({start}, {stop})", f"0 <= start <= stop <= {n}")
         return _rows.read(self._source, start, stop)
 
+    @checked
     def gather(self, index: torch.Tensor) -> torch.Tensor:
         """The rows with these numbers (at least one), in that order, as a tensor; only they are held."""
         return _rows.gather(self._source, index)
 
+    @checked
     def blocks(self, size: int = BLOCK) -> Iterator[tuple[int, torch.Tensor]]:
         """(start, rows start..start+size-1) from first to last; the last block may be shorter."""
         whole("size", size, 1)
@@ -139,7 +143,7 @@ class Dataset:
             if isinstance(wanted, torch.Tensor) and wanted.dtype == torch.uint8:
                 wanted = wanted.long()  # torch would read bytes as a mask
             chosen = torch.arange(n)[wanted]
-        except (IndexError, ValueError):
+        except (IndexError, ValueError, TypeError, RuntimeError):
             raise InputError(f"index={index}: expected row numbers below {n}, a mask of {n} rows or a slice.") from None
         require(chosen.ndim == 1 and len(chosen) > 0, "index", index, "at least one row, as a list, mask or slice")
         place = chosen.to(self.y.device)
@@ -153,8 +157,13 @@ class Dataset:
     def to(self, dtype: torch.dtype | None = None, device: torch.device | str | None = None) -> Dataset:
         """The same set in another floating type or on another device; a row source is converted block by block."""
         dtype = self.dtype if dtype is None else dtype
-        good = isinstance(dtype, torch.dtype) and dtype.is_floating_point
+        good = isinstance(dtype, torch.dtype) and dtype.is_floating_point and dtype.itemsize > 1
         require(good, "dtype", dtype, "a floating torch type such as torch.float64")
+        try:
+            device = None if device is None else torch.empty(0, device=device).device
+        except (RuntimeError, TypeError, AssertionError):
+            raise InputError(f"device={device}: expected a device of this machine, such as cpu.") from None
+        require(device is None or device.type != "meta", "device", device, "a device that holds numbers")
         if isinstance(self.X, torch.Tensor):
             return dataclasses.replace(self, X=self.X.to(device=device, dtype=dtype))
         return dataclasses.replace(self, X=_rows.CastRows(self._source, dtype, device))

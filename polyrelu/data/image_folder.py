@@ -20,6 +20,7 @@ import numpy.typing as npt
 from PIL import Image
 
 from polyrelu.errors import InputError, require
+from polyrelu.files import read_text
 
 SHORTER, SIDE = 256, 224
 UNREADABLE = (OSError, ValueError, SyntaxError, EOFError, struct.error, Image.DecompressionBombError,
@@ -82,7 +83,7 @@ def _by_folder(root: Path) -> list[tuple[str, str]]:
 
 def _by_table(root: Path, table: Path) -> list[tuple[str, str]]:
     try:
-        rows = [row for row in csv.reader(table.read_text(encoding="utf-8-sig").splitlines()) if row]
+        rows = [row for row in csv.reader(read_text(table, "utf-8-sig").splitlines()) if row]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise InputError(f"labels={table}: expected a table of lines file,label ({error}).") from None
     if rows and rows[0][0].strip().lower() in HEADINGS:

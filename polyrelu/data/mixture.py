@@ -10,6 +10,7 @@ from typing import Literal, final
 import numpy as np
 import torch
 
+from polyrelu.checks import enough_memory
 from polyrelu.data._checks import drawable, number, seeded, whole
 from polyrelu.data._mixture_rows import MixtureRows
 from polyrelu.data._random import Purpose, orthonormal_rows, stream
@@ -117,7 +118,8 @@ class OrthonormalMixture:
         """
         whole("n", n, 1)
         seeded("seed", seed)
-        cluster = torch.from_numpy(self._draw_clusters(n, seed, balanced))
+        with enough_memory(f"n={n}: rows"):
+            cluster = torch.from_numpy(self._draw_clusters(n, seed, balanced))
         y = self.labels[cluster]
         if y.min() == y.max():
             raise InputError(
@@ -125,7 +127,8 @@ class OrthonormalMixture:
                 f"{self.clusters} balanced rows always have both."
             )
         source = MixtureRows(self.centres, cluster, self.noise_std, int(seed))
-        X = source if lazy else source.all()
+        with enough_memory(f"n={n}, dim={self.dim}: rows"):
+            X = source if lazy else source.all()
         return Dataset(X, y, cluster, self.centres, self._name(n, seed, balanced))
 
     def _draw_clusters(self, n: int, seed: int, balanced: bool) -> np.ndarray[tuple[int], np.dtype[np.int64]]:

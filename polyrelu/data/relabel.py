@@ -7,7 +7,6 @@ FILE    .json {"0": 0, "1": 1, ...} or .csv with a line fine,coarse for each cla
 from __future__ import annotations
 
 import csv
-import json
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +16,7 @@ import torch
 from polyrelu.data.dataset import Dataset
 from polyrelu.data.recipe import nearest
 from polyrelu.errors import InputError, require
+from polyrelu.files import parse_json, read_text
 
 FORMS = "parity, halves, mod3 (any number) or a mapping file (.json, .csv)"
 
@@ -51,14 +51,14 @@ def _table(classes: int, how: str) -> dict[int, int]:
 
 def _file(path: Path) -> dict[int, int]:
     try:
-        text = path.read_text(encoding="utf-8")
-        pairs = json.loads(text).items() if path.suffix.lower() == ".json" else list(csv.reader(text.splitlines()))
+        text = read_text(path)
+        pairs = parse_json(text).items() if path.suffix.lower() == ".json" else list(csv.reader(text.splitlines()))
         if pairs and not isinstance(pairs, type({}.items())) and not _whole(pairs[0][0]):
             pairs = pairs[1:]  # a heading
         return {int(fine): int(coarse) for fine, coarse in pairs}
     except OSError as error:
         raise InputError(f"labels={path}: cannot be read ({error.strerror}).") from None
-    except (ValueError, TypeError, AttributeError, UnicodeDecodeError):
+    except (ValueError, TypeError, AttributeError, OverflowError, IndexError, csv.Error):
         raise InputError(
             f'labels={path}: expected whole numbers, as {{"0": 1, "1": -1}} or lines fine,coarse.'
         ) from None

@@ -9,6 +9,7 @@ from typing import final
 import numpy as np
 import torch
 
+from polyrelu.checks import enough_memory
 from polyrelu.data._checks import drawable, seeded, whole
 from polyrelu.data._random import Purpose, stream
 from polyrelu.data._rows import BLOCK
@@ -42,7 +43,8 @@ class NearlyOrthogonalSphere:
         """n >= 2 rows with labels +1/-1, both present; the same (n, seed) gives the same set."""
         whole("n", n, 2)
         seeded("seed", seed)
-        X = torch.empty(n, self.dim, dtype=self.dtype)
+        with enough_memory(f"n={n}: rows"):
+            X = torch.empty(n, self.dim, dtype=self.dtype)
         for number, start in enumerate(range(0, n, BLOCK)):
             rng = stream(seed, Purpose.SPHERE, 1 + number)
             g = rng.standard_normal((min(BLOCK, n - start), self.dim))

@@ -9,6 +9,7 @@ from typing import final
 import numpy as np
 import torch
 
+from polyrelu.checks import enough_memory
 from polyrelu.data._checks import drawable, number, seeded, whole
 from polyrelu.data._random import Purpose, orthonormal_rows, stream
 from polyrelu.data.dataset import Dataset
@@ -67,6 +68,11 @@ class SymmetricSeparable:
         if self.rotate is not None:
             seeded("rotate", self.rotate)
         drawable(self.dtype)
+        largest = 40 * (float(self.margin) + float(self.spread)) * (1 + HINT * self.extra)
+        fits = largest < torch.finfo(self.dtype).max
+        require(fits, "margin, spread", f"{largest:g}", f"numbers that fit {self.dtype}")
+        object.__setattr__(self, "margin", float(self.margin))
+        object.__setattr__(self, "spread", float(self.spread))
 
     @property
     def direction(self) -> torch.Tensor:
@@ -88,8 +94,9 @@ class SymmetricSeparable:
         require(isinstance(n, (int, np.integer)) and n >= 4 and n % 2 == 0, "n", repr(n), "an even number >= 4")
         seeded("seed", seed)
         rng = stream(seed, Purpose.SYMMETRIC)
-        t = self.margin + self.spread * np.abs(rng.standard_normal(n // 2))
-        z = self.spread * torch.from_numpy(rng.standard_normal((n // 2, self.dim)))
+        with enough_memory(f"n={n}: rows"):
+            t = self.margin + self.spread * np.abs(rng.standard_normal(n // 2))
+            z = self.spread * torch.from_numpy(rng.standard_normal((n // 2, self.dim)))
         F = self._frame if self.extra else self._frame[:1]
         z -= (z @ F.T) @ F
         z[1] = -z[0]

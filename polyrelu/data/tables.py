@@ -10,8 +10,6 @@ Reading never runs code: pickles are refused everywhere.
 from __future__ import annotations
 
 import csv
-import zipfile
-import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -22,25 +20,18 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors import SafetensorError
 
+from polyrelu import arrays
+from polyrelu.arrays import map_npy
 from polyrelu.data import _archives, _sheets
 from polyrelu.data._columns import Takes, whole
 from polyrelu.data._rows import BLOCK
 from polyrelu.data.split import rows_of
 from polyrelu.errors import InputError, require
+from polyrelu.files import exists, is_file
 
 ARCHIVES = {".npz": _archives.npz, ".npy": _archives.npy, ".safetensors": _archives.safetensors}
 SUFFIXES = (".npz", ".npy", ".csv", ".parquet", ".safetensors")
-DAMAGED = (
-    OSError,
-    ValueError,
-    EOFError,
-    KeyError,
-    zipfile.BadZipFile,
-    zlib.error,
-    csv.Error,
-    SafetensorError,
-    RuntimeError,
-)
+DAMAGED = (*arrays.DAMAGED, csv.Error, SafetensorError)
 
 
 @final
@@ -129,7 +120,7 @@ def table_blocks(
     for start in range(0, len(table), size):
         block = table.take(slice(start, start + size))
         if isinstance(table.X, np.memmap):  # mapped anew, so that pages that were read do not stay in memory
-            block = replace(block, X=np.array(np.load(path, mmap_mode="r", allow_pickle=False)[start : start + size]))
+            block = replace(block, X=np.array(map_npy(path)[start : start + size]))
         block = replace(block, X=as_floats(block.X))
         _check(block, str(path), start)
         yield block
@@ -152,8 +143,8 @@ def open_table(
 
 def _require_file(path: Path) -> None:
     require(path.suffix.lower() in SUFFIXES, "data", path, f"a file that ends in {', '.join(SUFFIXES)}")
-    require(not path.is_dir(), "data", path, "a file, this is a folder")
-    require(path.is_file(), "data", path, "an existing file")
+    require(not exists(path) or not path.is_dir(), "data", path, "a file, this is a folder")
+    require(is_file(path), "data", path, "an existing file")
 
 
 def as_floats(X: NDArray[Any]) -> NDArray[Any]:
@@ -163,6 +154,9 @@ def as_floats(X: NDArray[Any]) -> NDArray[Any]:
 
 def _archive(path: Path, parts: _archives.Arrays, said: list[str], label: str | None, takes: Takes | None) -> Table:
     X = parts["X"]
+    if "cluster" in parts:
+        good = parts["cluster"].shape == X.shape[:1]
+        require(good, "data", path, f"a cluster for each row of X, {X.shape[:1]}, not {parts['cluster'].shape}")
     y, fine = (None if name not in parts else _column(parts[name]) for name in ("y", "fine"))
     if takes is not None and X.ndim == 2 and X.shape[1] != takes.count:
         raise InputError(f"data={path}: has {X.shape[1]} columns, but the head takes {takes.count}.")
@@ -172,6 +166,7 @@ def _archive(path: Path, parts: _archives.Arrays, said: list[str], label: str | 
 
 def _column(values: NDArray[Any]) -> NDArray[Any]:
     """Labels of an archive: (n, 1) is (n,), bytes are text, whole floats are whole numbers."""
+    values = values.reshape(1) if values.ndim == 0 else values
     values = values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
     if values.dtype.kind == "S":
         return np.char.decode(values, "utf-8")
@@ -226,7 +221,7 @@ def _check(table: Table, path: str, start: int = 0) -> list[int]:
         if not (finite := np.isfinite(block)).all():
             row, column = np.argwhere(~finite)[0].tolist()
             place = f"data row {start + begin + row + 1}, column {table.column(column)}"
-            raise InputError(f"data={path}: {place}: expected a number, found {block[row, column]:g}.")
+            raise InputError(f"data={path}: {place}: expected a number, found {float(block[row, column]):g}.")
         low, high = np.minimum(low, block.min(0)), np.maximum(high, block.max(0))
     same: list[int] = np.flatnonzero(low == high).tolist()
     return same
@@ -241,8 +236,6 @@ def _told(path: Path) -> Iterator[None]:
         raise
     except DAMAGED as error:
         reason = str(error).strip().split("\n")[0] or type(error).__name__
-        if "pickle" in reason:  # numpy's advice is to allow pickles, which is what nobody should do here
-            reason = "it holds Python objects, or no numbers at all"
         raise InputError(
             f"data={path}: expected a whole {path.suffix.lower()} file; it is cut short or foreign ({reason})."
         ) from None

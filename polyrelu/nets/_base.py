@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from numbers import Integral, Real
 from typing import Any
 
@@ -25,6 +28,7 @@ class Net(nn.Module):
         super().__init__()
         self.dim = count("dim", dim)
         self.outputs = count("outputs", outputs)
+        require(isinstance(settings, Mapping), "settings", type(settings).__name__, "the arguments by name")
         self.settings = dict(settings)
 
     @property
@@ -35,8 +39,21 @@ class Net(nn.Module):
 
     def rows(self, X: Tensor) -> Tensor:
         """``X`` itself, after checking that it is (n, dim)."""
+        plain = isinstance(X, Tensor) and not X.is_nested
+        require(plain, "X", type(X).__name__, "a tensor (n, D); torch.as_tensor(X) makes one")
         if X.ndim != 2 or X.shape[1] != self.dim:
             raise InputError(f"X of shape {tuple(X.shape)}: expected (n, {self.dim}), one row per point.")
+        return X
+
+    def inputs(self, X: Tensor) -> Tensor:
+        """The same, for the product with the weights: in their dtype and where they are."""
+        return self.fitting(self.rows(X))
+
+    def fitting(self, X: Tensor) -> Tensor:
+        """``X`` itself, after checking that it is a dense tensor of the weights' dtype, where they are."""
+        own = next(itertools.chain(self.parameters(), self.buffers()), X)
+        fits = X.dtype == own.dtype and X.device == own.device and X.layout == torch.strided
+        require(fits, "X", f"{X.dtype} {X.layout} on {X.device}", f"a dense {own.dtype} tensor on {own.device}")
         return X
 
     def answer(self, logits: Tensor) -> Tensor:
@@ -50,7 +67,8 @@ class Net(nn.Module):
     @classmethod
     def restore(cls, config: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Net:
         """The net that had this ``config()`` and these ``state_dict()`` tensors."""
-        net = cls(**{**config, "dtype": dtype_named(config.get("dtype"))})
+        with no_larger_than(config, tensors):
+            net = cls(**{**config, "dtype": dtype_named(config.get("dtype"))})
         net.fill(tensors)
         return net
 
@@ -79,9 +97,12 @@ def count(argument: str, value: Any, least: int = 1) -> int:
 def real(argument: str, value: Any, *, least: float = -math.inf, above: float = -math.inf) -> float:
     """``value`` as a finite float with ``value >= least`` and ``value > above``."""
     limit = f" >= {least:g}" if math.isfinite(least) else f" > {above:g}" if math.isfinite(above) else ""
-    number = isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
-    require(number and float(value) >= least and float(value) > above, argument, value, f"a finite number{limit}")
-    return float(value)
+    try:
+        number = float(value) if isinstance(value, Real) and not isinstance(value, bool) else math.nan
+    except OverflowError:  # a whole number with more than 308 digits
+        number = math.inf
+    require(math.isfinite(number) and number >= least and number > above, argument, value, f"a finite number{limit}")
+    return number
 
 
 def counts(**values: Any) -> dict[str, Any]:
@@ -96,13 +117,15 @@ def start(scale: float, seed: int) -> dict[str, Any]:
 
 def choice(argument: str, value: str, allowed: Mapping[str, Any]) -> str:
     """``value`` if it is a key of ``allowed``, or an InputError that lists them."""
-    require(value in allowed, argument, repr(value), " or ".join(repr(key) for key in allowed))
+    known = isinstance(value, str) and value in allowed
+    require(known, argument, repr(value), " or ".join(repr(key) for key in allowed))
     return value
 
 
 def floating(dtype: torch.dtype) -> torch.dtype:
     """float32 or float64; other types are refused by name."""
-    require(dtype in DTYPES.values(), "dtype", dtype, "torch.float32 or torch.float64")
+    known = isinstance(dtype, torch.dtype) and dtype in DTYPES.values()
+    require(known, "dtype", dtype, "torch.float32 or torch.float64")
     return dtype
 
 
@@ -113,9 +136,45 @@ def dtype_named(name: Any) -> torch.dtype:
 
 def generator(seed: int) -> torch.Generator:
     """A CPU generator started from ``seed``; the same numbers on every machine type."""
-    return torch.Generator().manual_seed(count("seed", seed, least=0))
+    require(count("seed", seed, least=0) < 2**63, "seed", seed, "a whole number below 2^63")
+    return torch.Generator().manual_seed(int(seed))
 
 
 def normal(shape: tuple[int, ...], std: float, source: torch.Generator, dtype: torch.dtype) -> nn.Parameter:
     """A parameter with N(0, std^2) entries, drawn in float64 so that both types of one seed agree."""
-    return nn.Parameter((torch.randn(shape, generator=source, dtype=torch.float64) * std).to(dtype))
+    return nn.Parameter((drawn(torch.randn, shape, source) * float(std)).to(dtype))
+
+
+_LEFT: ContextVar[list[int] | None] = ContextVar("numbers that a net being restored may still ask for", default=None)
+
+
+@contextmanager
+def no_larger_than(config: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Iterator[None]:
+    """What is made inside holds no more numbers than twice those stored: a file cannot announce sizes it has not."""
+    stored = sum(tensor.numel() for tensor in tensors.values())
+    for name, size in config.items():
+        fits = name == "seed" or not isinstance(size, int) or size <= stored
+        require(fits, name, size, f"a size that the {stored} stored numbers have")
+    token = _LEFT.set([2 * stored])
+    try:
+        yield
+    finally:
+        _LEFT.reset(token)
+
+
+def afford(*shape: int) -> None:
+    """Count the numbers of a tensor about to be made against those stored, inside `no_larger_than`."""
+    left = _LEFT.get()
+    if left is not None:
+        left[0] -= math.prod(shape)
+        require(left[0] >= 0, "sizes", " x ".join(map(str, shape)), "as many numbers as are stored")
+
+
+def drawn(draw: Callable[..., Tensor], shape: tuple[int, ...], source: torch.Generator | None = None) -> Tensor:
+    """``draw(shape)`` in float64 (torch.randn, rand or zeros), or an InputError if no memory holds so many numbers."""
+    afford(*shape)
+    more = {} if source is None else {"generator": source}
+    try:
+        return draw(shape, dtype=torch.float64, **more)
+    except (RuntimeError, TypeError, OverflowError):
+        raise InputError(f"{' x '.join(map(str, shape))} numbers: expected sizes that fit into memory.") from None

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from polyrelu.checks import checked
 from polyrelu.errors import require
 from polyrelu.nets._base import Net, choice, count, counts, floating, generator, normal, start
 
@@ -49,7 +50,7 @@ class FixedOutputNet(Net):
 
     def forward(self, X: Tensor) -> Tensor:
         """One logit for each row of ``X`` [n, dim]."""
-        hidden = functional.linear(self.rows(X), self.weight, self.bias).relu()
+        hidden = functional.linear(self.inputs(X), self.weight, self.bias).relu()
         return hidden @ (2 * self.signs / len(self.signs))
 
 
@@ -77,9 +78,10 @@ class GroupedNet(Net):
 
     def forward(self, X: Tensor) -> Tensor:
         """Logits [n, groups] of the rows of ``X`` [n, dim]."""
-        hidden = functional.linear(self.rows(X), self.weight.flatten(0, 1)).relu()
+        hidden = functional.linear(self.inputs(X), self.weight.flatten(0, 1)).relu()
         return hidden.reshape(len(X), *self.weight.shape[:2]).mean(dim=2)
 
+    @checked
     def binary(self, X: Tensor, labels: Tensor, rule: str = "sum") -> Tensor:
         """sum_{J+} f_i - sum_{J-} f_i (the paper's read-out), or max_{J+} f_i - max_{J-} f_i; ``labels`` +-1 a group.
 

@@ -47,7 +47,7 @@ class TwoLayer(Net, ABC):
 
     def forward(self, X: Tensor) -> Tensor:
         """Logits of the rows of ``X`` [n, dim]."""
-        return self.answer(self.phi(self.rows(X) @ self.weight.T) @ self.output.T)
+        return self.answer(self.phi(self.inputs(X) @ self.weight.T) @ self.output.T)
 
 
 @final
@@ -144,7 +144,7 @@ class LogisticRegression(Net):
 
     def forward(self, X: Tensor) -> Tensor:
         """Logits of the rows of ``X`` [n, dim]."""
-        return self.answer(functional.linear(self.rows(X), self.weight, self.bias))
+        return self.answer(functional.linear(self.inputs(X), self.weight, self.bias))
 
 
 @final
@@ -181,7 +181,7 @@ class MLP(Net):
 
     def forward(self, X: Tensor) -> Tensor:
         """Logits of the rows of ``X`` [n, dim]."""
-        X = self.rows(X)
+        X = self.inputs(X)
         biases = list(self.biases) or [None] * len(self.weights)
         *hidden, (last, offset) = zip(self.weights, biases, strict=True)
         for weight, bias in hidden:

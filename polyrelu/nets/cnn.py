@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from polyrelu.errors import InputError
+from polyrelu.errors import InputError, require
 from polyrelu.nets._base import Net, choice, counts, floating, generator, normal, start
 
 BIASES = {"all": 4, "first": 1, "none": 0}
@@ -51,11 +51,12 @@ class SmallCNN(Net):
     def images(self, X: Tensor) -> Tensor:
         """Images (n, 1, side, side), from those or from flat rows."""
         shape = (1, self.side, self.side)
+        require(isinstance(X, Tensor) and not X.is_nested, "X", type(X).__name__, "a tensor of images")
         if tuple(X.shape[1:]) not in ((self.dim,), shape):
             raise InputError(
                 f"X of shape {tuple(X.shape)}: expected (n, {self.dim}) or (n, 1, {self.side}, {self.side})."
             )
-        return X.reshape(len(X), *shape)
+        return self.fitting(X).reshape(len(X), *shape)
 
     def forward(self, X: Tensor) -> Tensor:
         """Logits of the images ``X``, flat or not."""

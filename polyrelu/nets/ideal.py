@@ -12,6 +12,7 @@ from typing import Any, final
 import torch
 from torch import Tensor
 
+from polyrelu.checks import plain_tensor
 from polyrelu.errors import require
 from polyrelu.nets._base import Net, floating, real
 from polyrelu.nets.polyrelu_net import PolyReLUNet
@@ -28,7 +29,7 @@ class Ideal(Net, ABC):
     labels: Tensor
 
     def __init__(self, centres: Tensor, labels: Tensor, **settings: float) -> None:
-        centres, labels = torch.as_tensor(centres).detach(), torch.as_tensor(labels).detach()
+        centres, labels = plain_tensor("centres", centres), plain_tensor("labels", labels)
         require(centres.ndim == 2 and len(centres) > 0, "centres.shape", tuple(centres.shape), "(K, dim)")
         require(bool(centres.isfinite().all()), "centres", "NaN or inf", "finite numbers")
         require(labels.shape == centres.shape[:1], "labels.shape", tuple(labels.shape), f"({len(centres)},)")
@@ -74,7 +75,7 @@ class AverageClassifier(Ideal):
 
     def forward(self, X: Tensor) -> Tensor:
         """F of each row of ``X`` [n, dim]."""
-        positive, negative = (self.rows(X) @ self.sums().T).relu().unbind(dim=1)
+        positive, negative = (self.inputs(X) @ self.sums().T).relu().unbind(dim=1)
         return positive - negative
 
     def as_polyrelu_net(self) -> PolyReLUNet:
@@ -97,7 +98,7 @@ class CentreClassifier(Ideal):
 
     def forward(self, X: Tensor) -> Tensor:
         """F^(p) of each row of ``X`` [n, dim]."""
-        return relu_power(self.rows(X) @ self.centres.T, self.p) @ self.labels
+        return relu_power(self.inputs(X) @ self.centres.T, self.p) @ self.labels
 
     def as_polyrelu_net(self) -> PolyReLUNet:
         """The same function as a net of K neurons: w_k = mu_k, v_k = y_k |mu_k|^(p-1)."""
@@ -118,11 +119,12 @@ class BayesClassifier(Ideal):
 
     def __init__(self, centres: Tensor, labels: Tensor, alpha: float = 0.1) -> None:
         self.alpha = real("alpha", alpha, above=0)
+        require(1e-100 < self.alpha < 1e100, "alpha", alpha, "a number whose square is one too")
         super().__init__(centres, labels, alpha=self.alpha)
 
     def forward(self, X: Tensor) -> Tensor:
         """Log-odds of each row of ``X`` [n, dim]."""
-        scores = (self.rows(X) @ self.centres.T - self.half_squares()) * (self.dim / self.alpha**2)
+        scores = (self.inputs(X) @ self.centres.T - self.half_squares()) * (self.dim / self.alpha**2)
         positive, negative = self.by_class(scores)
         return positive.logsumexp(dim=1) - negative.logsumexp(dim=1)
 
@@ -136,7 +138,7 @@ class NearestCentre(Ideal):
 
     def forward(self, X: Tensor) -> Tensor:
         """Half the difference of squared distances, for each row of ``X`` [n, dim]."""
-        positive, negative = self.by_class(self.rows(X) @ self.centres.T - self.half_squares())
+        positive, negative = self.by_class(self.inputs(X) @ self.centres.T - self.half_squares())
         return positive.amax(dim=1) - negative.amax(dim=1)
 
 
@@ -151,7 +153,7 @@ class RobustClassifier(Ideal):
     def forward(self, X: Tensor) -> Tensor:
         """The hand-built net on each row of ``X`` [n, dim]."""
         squares = self.centres.square().sum(dim=1)
-        return (4 * (self.rows(X) @ self.centres.T) / squares - 2).relu() @ self.labels
+        return (4 * (self.inputs(X) @ self.centres.T) / squares - 2).relu() @ self.labels
 
 
 def _as_net(W: Tensor, v: Tensor, p: float) -> PolyReLUNet:

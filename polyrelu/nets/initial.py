@@ -17,7 +17,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from polyrelu.checks import plain_tensor
 from polyrelu.errors import InputError, require
+from polyrelu.nets._base import drawn
 
 
 @dataclass(frozen=True)
@@ -33,11 +35,11 @@ class Plan:
 
     def normal(self, *shape: int) -> Tensor:
         """N(0, 1) entries."""
-        return torch.randn(shape, generator=self.source, dtype=torch.float64)
+        return drawn(torch.randn, shape, self.source)
 
     def uniform(self, bound: float, *shape: int) -> Tensor:
         """Entries uniform in [-bound, bound]."""
-        return bound * (2 * torch.rand(shape, generator=self.source, dtype=torch.float64) - 1)
+        return bound * (2 * drawn(torch.rand, shape, self.source) - 1)
 
 
 class Shape(NamedTuple):
@@ -66,7 +68,7 @@ def nudged(plan: Plan) -> Shape:
     In a one-seed check (dim 1000) .05 left the alignment time of a random start as it was (about 255 steps); the
     published 170-180 is nearer to what .05 does to w_j of norm 1, or .625 here (about 190).
     """
-    centres = None if plan.centres is None else torch.as_tensor(plan.centres)
+    centres = None if plan.centres is None else plain_tensor("centres", plan.centres)
     if centres is None or centres.ndim != 2 or centres.shape[1] != plan.dim:
         given = None if centres is None else f"shape {tuple(centres.shape)}"
         raise InputError(f"centres={given}: expected (K, {plan.dim}), which init='nudged' moves towards.")
@@ -85,7 +87,8 @@ def kaiming(plan: Plan) -> Shape:
 
 def zeros(plan: Plan) -> Shape:
     """All zero."""
-    return Shape(torch.zeros(plan.width, plan.dim), torch.zeros(plan.width, plan.outputs), torch.zeros(plan.outputs))
+    sizes = (plan.width, plan.dim), (plan.width, plan.outputs), (plan.outputs,)
+    return Shape(*(drawn(torch.zeros, size) for size in sizes))
 
 
 def _balance(shape: Shape) -> Shape:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from polyrelu.checks import checked
 from polyrelu.errors import InputError, require
 
 # Norms in (1/limit, limit) are held plainly: their squares, and those of single entries, stay well inside the type.
@@ -36,6 +37,8 @@ class Polar:
     log_s: Tensor
 
     def __post_init__(self) -> None:
+        for name in ("u", "q", "log_r", "log_s"):
+            require(isinstance(getattr(self, name), Tensor), name, type(getattr(self, name)).__name__, "a tensor")
         for name in ("u", "q"):
             shape = tuple(getattr(self, name).shape)
             require(len(shape) == 2, f"{name}.shape", shape, "a matrix with one row per neuron")
@@ -59,12 +62,21 @@ class Polar:
         """log |v_j| |w_j|, float64."""
         return self.log_r + self.log_s
 
+    @checked
     def shifted(self, log_factor: float) -> Polar:
         """Both layers multiplied by exp(log_factor)."""
         return Polar(self.u, self.q, self.log_r + log_factor, self.log_s + log_factor)
 
+    @checked
     def neurons(self, index: Tensor) -> Polar:
         """The neurons picked by an index or mask."""
+        kind = index.dtype == torch.bool or not index.is_floating_point()
+        fits = index.shape == (self.width,) if index.dtype == torch.bool else index.ndim == 1
+        inside = index.dtype == torch.bool or bool(((index < self.width) & (index >= 0)).all())
+        require(
+            kind and fits and inside, "index", f"{index.dtype} {tuple(index.shape)}", "places of neurons, or a mask"
+        )
+        index = index if index.dtype == torch.bool else index.long()
         return Polar(self.u[index], self.q[index], self.log_r[index], self.log_s[index])
 
     def require_finite(self) -> Polar:

@@ -13,8 +13,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from polyrelu.checks import plain_tensor
 from polyrelu.errors import require
-from polyrelu.nets._base import Net, choice, count, dtype_named, floating, generator, real
+from polyrelu.nets._base import Net, choice, count, dtype_named, floating, generator, no_larger_than, real
 from polyrelu.nets.initial import INITIALISATIONS, Plan
 from polyrelu.nets.polar import Held, Polar, hold, polar_of
 from polyrelu.nets.power import relu_power
@@ -94,14 +95,14 @@ class PolyReLUNet(Net):
 
     def forward(self, X: Tensor) -> Tensor:
         """Logits of the rows of ``X`` [n, dim], in the weights' dtype and on their device."""
-        X = self.rows(X)
+        X = self.inputs(X)
         if self.centre is not None:
             X = X - self.centre
         length = None
         if self.normalise_input and self.p > 1:  # |x| relu(<x, u>/|x|)^p
-            length = torch.linalg.vector_norm(X, dim=1, keepdim=True)
+            length = _norms(X)[:, None]
             X = X / torch.where(length > 0, length, 1.0)
-        r = torch.linalg.vector_norm(self.weight, dim=1)
+        r = _norms(self.weight)
         hidden = relu_power(functional.linear(X, self.weight) / torch.where(r > 0, r, 1.0), self.p)
         coefficients = (self.output.double() * r.double() * (2 * self.log_scale).exp()).to(self.output.dtype)
         logits = functional.linear(hidden, coefficients)
@@ -178,7 +179,8 @@ class PolyReLUNet(Net):
     @classmethod
     def restore(cls, config: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> PolyReLUNet:
         """The net that had this ``config()`` and these ``state_dict()`` tensors."""
-        net = cls._empty(config)
+        with no_larger_than(config, tensors):
+            net = cls._empty(config)
         net.fill(tensors)
         return net
 
@@ -219,8 +221,14 @@ class PolyReLUNet(Net):
         return ", ".join(f"{key}={value}" for key, value in self.config().items())
 
 
+def _norms(rows: Tensor) -> Tensor:
+    """|row|, summed in float64: one rounding in the rows' own dtype, whatever the number of columns."""
+    norms: Tensor = torch.linalg.vector_norm(rows, dim=1, dtype=torch.float64)
+    return norms.to(rows.dtype)
+
+
 def _centre(centre: Tensor, dim: int, dtype: torch.dtype) -> Tensor:
-    centre = torch.as_tensor(centre).detach().to(dtype, copy=True)
+    centre = plain_tensor("centre", centre).to(dtype, copy=True)
     require(tuple(centre.shape) == (dim,), "centre.shape", tuple(centre.shape), f"({dim},)")
     require(bool(centre.isfinite().all()), "centre", "NaN or inf", "finite numbers")
     return centre

@@ -5,12 +5,17 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from polyrelu.errors import require
+
 
 def relu_power(z: Tensor, p: float) -> Tensor:
     """relu(z)^p for real p >= 1 (Min & Vidal, ICML 2024, eq. of the model).
 
     Derivatives of every order stay finite at z <= 0, where they are 0: the power is never taken of 0.
     """
+    good = isinstance(z, Tensor) and z.dtype in (torch.float32, torch.float64) and z.layout == torch.strided
+    require(good, "z", getattr(z, "dtype", type(z).__name__), "a tensor in float32 or float64")
+    require(isinstance(p, int | float) and 0 <= p < 2**63, "p", p, "a number >= 0")
     if p == 1:
         return z.relu()
     if p == 2:

@@ -8,6 +8,7 @@ from typing import Any, final
 import torch
 from torch import Tensor
 
+from polyrelu.checks import checked
 from polyrelu.errors import require
 from polyrelu.nets._base import Net, count
 from polyrelu.nets.polyrelu_net import PolyReLUNet
@@ -31,7 +32,9 @@ class ReadOut(Net):
 
     def __init__(self, net: PolyReLUNet, of: Sequence[int] | Tensor) -> None:
         require(isinstance(net, PolyReLUNet), "net", type(net).__name__, "a PolyReLUNet with a logit a sub-class")
-        classes = [count("of", one, least=0) for one in (of.tolist() if isinstance(of, Tensor) else of)]
+        listed = of.tolist() if isinstance(of, Tensor) else of
+        require(isinstance(listed, Sequence) and len(listed) > 0, "of", of, "a list: the class of each sub-class")
+        classes = [count("of", one, least=0) for one in listed]
         require(len(classes) == net.outputs, "of", f"{len(classes)} classes", f"{net.outputs}, one a logit of the net")
         every = set(classes) == set(range(max(classes) + 1)) and len(set(classes)) >= 2
         require(every, "of", classes, "classes 0..C-1, C >= 2, each of them at least once")
@@ -46,11 +49,13 @@ class ReadOut(Net):
         scores: Tensor = nothing.scatter_reduce(1, self.of.expand(len(logits), -1), logits, "amax")
         return scores
 
+    @checked
     def against(self, own: int) -> PolyReLUNet:
         """A copy of the net with the logit of sub-class ``own`` first, then those of all sub-classes of other classes.
 
         Where its logit 0 is the largest, the class of ``own`` is read out.
         """
+        require(0 <= own < len(self.of), "own", own, f"a sub-class, from 0 to {len(self.of) - 1}")
         keep = torch.cat([self.of.new_tensor([own]), (self.of != self.of[own]).nonzero()[:, 0]])
         chosen = ("output", "bias")
         tensors = {name: one[keep] if name in chosen else one for name, one in self.net.state_dict().items()}

@@ -9,8 +9,8 @@ from typing import Any, final
 import torch
 from torch import Tensor, nn
 
-from polyrelu.errors import InputError
-from polyrelu.nets._base import Net, choice, count, counts, floating, generator
+from polyrelu.errors import InputError, require
+from polyrelu.nets._base import Net, afford, choice, count, counts, floating, generator
 
 NORMS = {"batch": "batch normalisation after every convolution", "none": "biases, and branches that start at zero"}
 
@@ -42,10 +42,14 @@ class ResNet(Net):
         dtype: torch.dtype = torch.float32,
     ) -> None:
         sizes = counts(channels=channels, side=side, outputs=outputs, width=width)
+        channels, side, outputs, width = sizes.values()
+        listed = isinstance(blocks, list | tuple) and len(blocks) > 0
+        require(listed, "blocks", blocks, "a list: how many blocks each stage has")
         stages = [count("blocks", number) for number in blocks]
         more = {"blocks": stages, "norm": choice("norm", norm, NORMS), "seed": count("seed", seed, least=0)}
         super().__init__(channels * side * side, outputs, sizes | more)
         self.shape = (channels, side, side)
+        require(max(channels, width, outputs, side) < 2**20, "sizes", sizes, "sizes below 2^20")
         self.stem = _convolution(channels, width, 3, 1, norm)
         steps, before = [], width
         for stage, number in enumerate(stages):
@@ -54,6 +58,7 @@ class ResNet(Net):
                 steps.append(Step(before, after, stride, norm))
                 before = after
         self.steps = nn.Sequential(*steps)
+        afford(before, outputs)
         self.last = nn.Linear(before, outputs)
         _start(self, seed)
         self.to(floating(dtype))
@@ -65,9 +70,10 @@ class ResNet(Net):
 
     def images(self, X: Tensor) -> Tensor:
         """Images (n, channels, side, side), from those or from flat rows."""
+        require(isinstance(X, Tensor) and not X.is_nested, "X", type(X).__name__, "a tensor of images")
         if tuple(X.shape[1:]) not in ((self.dim,), self.shape):
             raise InputError(f"X of shape {tuple(X.shape)}: expected (n, {self.dim}) or (n, {str(self.shape)[1:]}.")
-        return X.reshape(len(X), *self.shape)
+        return self.fitting(X).reshape(len(X), *self.shape)
 
     def features(self, X: Tensor) -> Tensor:
         """What the linear layer sees: the mean over pixels of the last stage's channels."""
@@ -103,6 +109,7 @@ class Step(nn.Module):
 
 
 def _convolution(before: int, after: int, side: int, stride: int, norm: str) -> nn.Module:
+    afford(before, after, side, side)
     kernel = nn.Conv2d(before, after, side, stride, padding=side // 2, bias=norm == "none")
     return nn.Sequential(kernel, nn.BatchNorm2d(after)) if norm == "batch" else kernel
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,9 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
+from polyrelu.checks import checked
 from polyrelu.errors import InputError, require
-from polyrelu.files import write_atomically
+from polyrelu.files import is_file, parse_json, write_atomically
 from polyrelu.nets._base import DTYPES, Net
 from polyrelu.nets.averaging import FixedOutputNet, GroupedNet
 from polyrelu.nets.baselines import MLP, LeakyReLUNet, LogisticRegression, PlainPolyNet, TanhNet
@@ -59,6 +61,7 @@ def save(net: Net, path: str | Path, *, about: Mapping[str, Any] | None = None) 
     _require_finite(tensors, "net", kind)
     metadata = {"format": FORMAT, "version": str(VERSION), "kind": kind, "config": json.dumps(net.config())}
     if about is not None:
+        require(isinstance(about, Mapping), "about", type(about).__name__, "a table of what JSON can hold")
         metadata["about"] = json.dumps(dict(about))
     try:
         return write_atomically(path, lambda temporary: save_file(tensors, temporary, metadata))
@@ -67,12 +70,18 @@ def save(net: Net, path: str | Path, *, about: Mapping[str, Any] | None = None) 
         raise InputError(f"path={path}: expected a file that can be written ({reason}).") from None
 
 
+@checked
 def load(path: str | Path) -> Net:
     """The net that `save` wrote to ``path``, on the CPU."""
     tensors, metadata = _read(path)
     require(metadata.get("format") == FORMAT, "path", path, "a net saved by polyrelu, this is another program's file")
     version = metadata.get("version", "")
-    require(version.isdecimal() and int(version) >= 1, "path", path, f"a format version, the file says {version!r}")
+    require(
+        version.isascii() and version.isdecimal() and len(version) < 10 and int(version) >= 1,
+        "path",
+        path,
+        f"a format version, the file says {version!r}",
+    )
     if int(version) > VERSION:
         raise InputError(
             f"path={path}: written by a newer polyrelu (format {version}, this one reads {VERSION}); upgrade polyrelu."
@@ -80,19 +89,28 @@ def load(path: str | Path) -> Net:
     kind = metadata.get("kind", "")
     require(kind in KINDS, "path", path, f"one of {', '.join(KINDS)}, the file says {kind!r}")
     try:
-        net = KINDS[kind].restore(json.loads(metadata["config"]), tensors)
-    except (KeyError, TypeError, AttributeError, ValueError, RuntimeError) as error:  # InputError is a ValueError
+        net = KINDS[kind].restore(parse_json(metadata["config"]), tensors)
+    except (
+        KeyError,
+        TypeError,
+        AttributeError,
+        ValueError,
+        RuntimeError,
+        OverflowError,
+        IndexError,
+    ) as error:  # InputError is a ValueError
         raise InputError(f"path={path}: its weights and settings do not fit {kind} ({error!s}).") from None
     _require_finite(net.state_dict(), "path", path)
     return net
 
 
+@checked
 def about(path: str | Path) -> dict[str, Any]:
     """What `save` was told about the net in ``path``; {} if nothing. The weights are not read."""
     _require_file(path)
     try:
         with safe_open(path, framework="pt") as file:
-            found = json.loads((file.metadata() or {}).get("about", "{}"))
+            found = parse_json((file.metadata() or {}).get("about", "{}"))
     except (SafetensorError, OSError, RuntimeError, ValueError) as error:
         raise InputError(
             f"path={path}: expected a net saved by polyrelu; it is damaged or foreign ({error})."
@@ -101,6 +119,7 @@ def about(path: str | Path) -> dict[str, Any]:
     return dict(found)
 
 
+@checked
 def load_reference(path: str | Path, p: float, *, normalise_input: bool = True) -> PolyReLUNet:
     """The net in a checkpoint of GitHub hanchmin/pReLU_ICML24 (Min & Vidal 2024).
 
@@ -145,7 +164,7 @@ def _read(path: str | Path) -> tuple[dict[str, Tensor], dict[str, str]]:
     try:
         with safe_open(path, framework="pt") as file:
             return {name: file.get_tensor(name) for name in file.keys()}, file.metadata() or {}  # noqa: SIM118
-    except (SafetensorError, OSError, RuntimeError) as error:
+    except (SafetensorError, OSError, RuntimeError, ValueError, AttributeError, KeyError) as error:
         raise InputError(
             f"path={path}: expected a whole safetensors file; it is cut short or foreign ({error})."
         ) from None
@@ -154,7 +173,9 @@ def _read(path: str | Path) -> tuple[dict[str, Tensor], dict[str, str]]:
 def _read_reference(path: str | Path) -> dict[str, Any]:
     _require_file(path)
     try:
-        state = torch.load(path, map_location="cpu", weights_only=True)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # on protocols of pickles, none of which is run
+            state = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # a damaged pickle can raise anything; none of its code is run
         reason = str(error).strip().split("\n")[0]
         raise InputError(f"path={path}: expected a torch checkpoint of tensors only ({reason}).") from None
@@ -169,6 +190,8 @@ def _matrix(path: str | Path, state: dict[str, Any], key: str) -> Tensor:
     require(key in state, "path", path, f"the key {key!r}, found {sorted(map(str, state))}")
     value = state[key]
     good = isinstance(value, Tensor) and value.dtype in DTYPES.values() and value.ndim in (1, 2) and value.numel() > 0
+    good = good and value.layout == torch.strided and value.device.type == "cpu"
+    good = good and value.numel() * value.itemsize <= value.untyped_storage().nbytes()  # strides can repeat numbers
     require(good, "path", path, f"{key!r} as a float32 or float64 matrix")
     _require_finite({key: value}, "path", path)
     return value.reshape(1, -1) if value.ndim == 1 else value  # type: ignore[no-any-return]
@@ -179,7 +202,7 @@ def _require_shape(path: str | Path, key: str, value: Tensor, shape: tuple[int, 
 
 
 def _require_file(path: str | Path) -> None:
-    require(Path(path).is_file(), "path", path, "an existing file")
+    require(is_file(path), "path", str(path)[:200], "an existing file")
 
 
 def _require_finite(tensors: dict[str, Tensor], argument: str, given: object) -> None:

@@ -82,7 +82,7 @@ def write_diagnosis_page(
         none=NONE,
         exact=EXACT,
     )
-    return write_atomically(path, lambda temporary: temporary.write_text(page, encoding="utf-8"))
+    return write_atomically(path, lambda temporary: temporary.write_text(page, encoding="utf-8", errors="replace"))
 
 
 def _resource(name: str) -> str:

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from polyrelu.bias.alignment import carrying, weighted_quantiles
 from polyrelu.bias.phases import aligned, fallen, median_alignment
-from polyrelu.errors import require
+from polyrelu.checks import checked
+from polyrelu.errors import InputError, require
 from polyrelu.files import write_atomically
 from polyrelu.report.timeline import LN10, Timeline, decade_ticks
 from polyrelu.train import History, Trajectory
@@ -38,6 +39,7 @@ STYLE: Any = {
 }
 
 
+@checked
 def trajectory_figure(trajectory: Trajectory, title: str = "") -> Figure:
     """Alignment, loss and contributions on one time axis, and the final contributions beside them.
 
@@ -68,6 +70,7 @@ def trajectory_figure(trajectory: Trajectory, title: str = "") -> Figure:
     return figure
 
 
+@checked
 def save_figure(figure: Figure, path: str | Path) -> Path:
     """Write a .png or .svg, whole or not at all; the same figure gives the same bytes."""
     kind = Path(path).suffix.lower().removeprefix(".")
@@ -75,8 +78,13 @@ def save_figure(figure: Figure, path: str | Path) -> Path:
     metadata = {"Software": None} if kind == "png" else {"Date": None, "Creator": None}
 
     def write(temporary: Path) -> None:
-        with rc_context(STYLE):
-            figure.savefig(temporary, format=kind, dpi=150, metadata=metadata)
+        try:
+            with rc_context(STYLE):
+                figure.savefig(temporary, format=kind, dpi=150, metadata=metadata)
+        except (RuntimeError, OverflowError, ValueError) as error:  # numbers near the end of what a float holds
+            raise InputError(
+                f"figure={path}: cannot be drawn ({error}): expected numbers that fit on an axis."
+            ) from None
 
     return write_atomically(path, write)
 

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import final
 
 from polyrelu.bias.alignment import POINTS_AT, alignment
+from polyrelu.checks import checked
 from polyrelu.data import Dataset
 from polyrelu.nets import PolyReLUNet
 from polyrelu.train import Trajectory
@@ -107,6 +108,7 @@ class RunSummary:
         return f"{who} and point neither at {average} nor at sub-class centres ({self.cos_centre:.3f})."
 
 
+@checked
 def summarise(trajectory: Trajectory, data: Dataset) -> RunSummary:
     """The numbers of a run, measured on its network; O(width D K). ``data``: what it was trained on."""
     neurons: dict[str, float | int | None] = {}

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from polyrelu.nets import PolyReLUNet
+from polyrelu.robust.arithmetic import Arithmetic
 from polyrelu.robust.attacks.boundary import BoundaryWalk
 from polyrelu.robust.attacks.convex_concave import Broken, lift
 from polyrelu.robust.attacks.pool import Labelled
@@ -19,14 +20,13 @@ from polyrelu.robust.attacks.task import Task
 from polyrelu.robust.certify.branch import Budget, certify
 from polyrelu.robust.certify.krylov import quick_radius
 from polyrelu.robust.certify.linear import certified_radius
-from polyrelu.robust.margin import margin_of
 from polyrelu.robust.projection import likely, nearest
 from polyrelu.robust.seek import descend, seek
 from polyrelu.robust.shallow import Rows, Shallow
 
 Tell = Callable[[int], None]  # how many points are done
 Walk = Callable[[Tensor], Broken]  # the general attack on some of the points
-Prove = Callable[[nn.Module, Tensor, Tensor, float, Tensor], Tensor]  # radii: net, X, y, norm, an attack's steps
+Prove = Callable[[nn.Module, Tensor, Tensor, float, Tensor, Arithmetic], Tensor]  # net, X, y, norm, an attack's steps
 
 FEW = 60  # directions up to which branch and bound takes milliseconds a point
 WIDE = 200  # directions beyond which it takes minutes a point
@@ -66,6 +66,7 @@ def shallow_bounds(
     right: Tensor,
     tol: float,
     budget: Budget,
+    arithmetic: Arithmetic,
     pool: Labelled,
     seed: int,
     tell: Tell,
@@ -80,18 +81,29 @@ def shallow_bounds(
         def more(count: int, done: int = done) -> None:
             tell(done + count)
 
-        found.put(here, _both(net, shallow, X[here], y[here], tol, budget, walk, more))
+        found.put(here, _both(net, shallow, X[here], y[here], tol, budget, arithmetic, walk, more))
         done += len(here)
         tell(done)
     return found
 
 
 def _both(
-    net: PolyReLUNet, shallow: Shallow, X: Tensor, y: Tensor, tol: float, budget: Budget, walk: Walk, tell: Tell
+    net: PolyReLUNet,
+    shallow: Shallow,
+    X: Tensor,
+    y: Tensor,
+    tol: float,
+    budget: Budget,
+    arithmetic: Arithmetic,
+    walk: Walk,
+    tell: Tell,
 ) -> Found:
     """The convex-concave attack, branch and bound; then what is left of the budget for bounds that do not meet."""
     if shallow.groups == 0:  # all neurons vanish in float64, beside a bias that decides
-        lower, upper = certified_radius(net, X, y), torch.full((len(X),), torch.inf, dtype=torch.float64)
+        lower, upper = (
+            certified_radius(net, X, y, arithmetic=arithmetic),
+            torch.full((len(X),), torch.inf, dtype=torch.float64),
+        )
         return Found(lower, upper, torch.zeros_like(X), torch.zeros(len(X), dtype=torch.long))
     rows = shallow.rows(X, y)
     near = nearest(shallow, rows)
@@ -112,7 +124,7 @@ def _both(
     far = (lower * (1 + max(tol, 0.02)) < broken.radius).nonzero()[:, 0]
     walked = far[~torch.isin(far, lost)]
     if shallow.U.numel() > WALK or most == 0:
-        walked = walked[_unseen(net, shallow, X, y, rows)[walked]]
+        walked = walked[_unseen(shallow, X, y, rows)[walked]]
     if len(walked):
         broken.improve(walked, walk(walked))
     for _ in range(AGAIN):
@@ -133,29 +145,37 @@ def _both(
         far = far[gained]
     short = (lower * (1 + tol) < broken.radius).nonzero()[:, 0]
     if len(short):  # the cheap proofs may be the better ones there
-        lower[short] = torch.maximum(lower[short], certified_radius(net, X[short], y[short]))
+        lower[short] = torch.maximum(lower[short], certified_radius(net, X[short], y[short], arithmetic=arithmetic))
     short = short[(lower[short] * (1 + tol) < broken.radius[short]) & broken.radius[short].isfinite()]
     if len(short) and shallow.groups > FEW and (net.p == 1 or net.p >= 2):
-        lower[short] = torch.maximum(lower[short], quick_radius(net, X[short], y[short], broken.perturbation[short]))
+        quick = quick_radius(net, X[short], y[short], broken.perturbation[short], arithmetic)
+        lower[short] = torch.maximum(lower[short], quick)
     return Found(lower, broken.radius, broken.perturbation, nodes)
 
 
-def _unseen(net: PolyReLUNet, shallow: Shallow, X: Tensor, y: Tensor, rows: Rows) -> Tensor:
+def _unseen(shallow: Shallow, X: Tensor, y: Tensor, rows: Rows) -> Tensor:
     """(n,) bool: points whose margin the reduction may blur by half, and so cannot lead an attack on them.
 
     Beside one huge neuron all faint ones fall into few groups, but where the huge one is silent they decide alone.
     """
     zero = torch.zeros(len(X), dtype=torch.float64)
     blur = zero.scatter_reduce(0, rows.point, shallow.slack(y, rows, zero), "amax")
-    with torch.no_grad():
-        margin = margin_of(net(X), y)
+    margin = shallow.ray(X, y, rows, torch.zeros(len(X), len(shallow.Q), dtype=torch.float64)).margin(zero)
     if shallow.normalised:
         margin = margin * torch.linalg.vector_norm(X - shallow.centre, dim=1).pow(shallow.p - 1)
     return blur >= margin / 2
 
 
 def quick_bounds(
-    net: PolyReLUNet, shallow: Shallow, X: Tensor, y: Tensor, right: Tensor, pool: Labelled, seed: int, tell: Tell
+    net: PolyReLUNet,
+    shallow: Shallow,
+    X: Tensor,
+    y: Tensor,
+    right: Tensor,
+    arithmetic: Arithmetic,
+    pool: Labelled,
+    seed: int,
+    tell: Tell,
 ) -> Found:
     """Without branching, for neurons that did not collapse: the convex-concave attack above, `quick_radius` below."""
     found, done = Found.nothing(X), int(len(X) - right.sum())
@@ -169,23 +189,24 @@ def quick_bounds(
             broken.improve(lost, general_walk(net, points[lost], labels[lost], 2.0, pool, seed))
         if blind:
             broken.improve(torch.arange(len(here)), walk_on(net, points, labels, broken.perturbation))
-        lower = certificate(net, points, labels, 2.0, broken.perturbation)
+        lower = certificate(net, points, labels, 2.0, broken.perturbation, arithmetic)
         lost = broken.radius.isinf().nonzero()[:, 0]
         if len(lost):
-            lower[lost] = torch.maximum(lower[lost], certified_radius(net, points[lost], labels[lost]))
+            proof = certified_radius(net, points[lost], labels[lost], arithmetic=arithmetic)
+            lower[lost] = torch.maximum(lower[lost], proof)
         found.put(here, Found(lower, broken.radius, broken.perturbation, found.nodes[here]))
         done += len(here)
         tell(done)
     return found
 
 
-def certificate(net: nn.Module, X: Tensor, y: Tensor, norm: float, step: Tensor) -> Tensor:
+def certificate(net: nn.Module, X: Tensor, y: Tensor, norm: float, step: Tensor, arithmetic: Arithmetic) -> Tensor:
     """The best radius of a PolyReLUNet without branching, ``step`` from an attack; nothing, 0, for other modules."""
     if not isinstance(net, PolyReLUNet):
         return torch.zeros(len(X), dtype=torch.float64)
     if norm == 2 and (net.p == 1 or net.p >= 2):
-        return quick_radius(net, X, y, step)
-    return certified_radius(net, X, y, norm)
+        return quick_radius(net, X, y, step, arithmetic)
+    return certified_radius(net, X, y, norm, arithmetic=arithmetic)
 
 
 def general_bounds(
@@ -194,6 +215,7 @@ def general_bounds(
     y: Tensor,
     right: Tensor,
     norm: float,
+    arithmetic: Arithmetic,
     pool: Labelled,
     seed: int,
     tell: Tell,
@@ -204,7 +226,7 @@ def general_bounds(
     done = int(len(X) - right.sum())
     for here in torch.split(right.nonzero()[:, 0], max(25, LOOKS // max(1, weights))):
         broken = general_walk(net, X[here], y[here], norm, pool, seed)
-        found.lower[here] = prove(net, X[here], y[here], norm, broken.perturbation)
+        found.lower[here] = prove(net, X[here], y[here], norm, broken.perturbation, arithmetic)
         found.upper[here], found.perturbation[here] = broken.radius, broken.perturbation
         done += len(here)
         tell(done)

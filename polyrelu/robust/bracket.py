@@ -10,15 +10,19 @@ from typing import Protocol, final
 import torch
 from torch import Tensor, nn
 
+from polyrelu.checks import checked
 from polyrelu.errors import require
 from polyrelu.nets import AverageClassifier, CentreClassifier, PolyReLUNet, ReadOut
+from polyrelu.robust.arithmetic import REAL, Arithmetic, arithmetic_of
 from polyrelu.robust.attacks.pool import Labelled, Own, check_pool
 from polyrelu.robust.bounds import WIDE, Found, general_bounds, quick_bounds, shallow_bounds
 from polyrelu.robust.certify.branch import Budget
+from polyrelu.robust.certify.neurons import UNIT
+from polyrelu.robust.genuine import altered
 from polyrelu.robust.margin import check_points, margin_of
 from polyrelu.robust.norms import check_norm
 from polyrelu.robust.readout import readout_bounds
-from polyrelu.robust.shallow import UNIT, reduce
+from polyrelu.robust.shallow import reduce
 
 
 class Progress(Protocol):
@@ -34,6 +38,9 @@ class BracketStatus(Enum):
     CLOSED = "Proven and found radius agree within the tolerance."
     BUDGET = "The budget ended before the bounds met; both hold."
     WRONG = "Misclassified without any perturbation, as the net computes it in float64: radius 0."
+    FAINT = (
+        "Nothing proven: the margin is too small beside the net's largest terms, or too near a tie, for float64 to say."
+    )
     UNPROVEN = "No certificate reaches this net or norm beyond the lower bound given; both bounds hold."
     UNBROKEN = "No perturbation was found that changes the decision; the upper bound is infinite, the lower one holds."
     UNBREAKABLE = "Proven: no perturbation, however large, changes the decision."
@@ -44,8 +51,10 @@ class BracketStatus(Enum):
 class Bracket:
     """lower_i <= min |d| : margin(x_i + d) <= 0 <= upper_i for each point.
 
-    ``lower`` holds in real arithmetic with the stored weights. ``upper`` is the length of a perturbation at which the
-    net itself, run in float64, has a margin <= 0: checked as anyone can check it, up to the rounding of its logits.
+    ``lower`` holds in the arithmetic named by ``arithmetic``: "real" with the stored weights, or "float32" and
+    "float64" for the net as executed, in any batch, order and number of threads (see `polyrelu.robust.arithmetic`).
+    ``upper`` is the length of a perturbation at which the net itself, run in float64, has a margin <= 0: checked as
+    anyone can check it, up to the rounding of its logits.
 
     lower, upper : (n,) float64; 0 for misclassified points, upper = inf where no attack succeeded, lower = inf where it
         is proven that none can
@@ -53,6 +62,7 @@ class Bracket:
     status : one `BracketStatus` per point
     norm : 1, 2 or inf
     nodes : (n,) int64, nodes of branch and bound spent
+    arithmetic : "real", "float32" or "float64"
     """
 
     lower: Tensor
@@ -61,6 +71,7 @@ class Bracket:
     status: tuple[BracketStatus, ...]
     norm: float
     nodes: Tensor
+    arithmetic: str = REAL.name
 
     def __len__(self) -> int:
         """Number of points."""
@@ -75,6 +86,7 @@ class BrokenSandwich(RuntimeError):  # noqa: N818 - it says what happened
         super().__init__(f"{what} This is a bug in polyrelu, not in your net or data; please report it.")
 
 
+@checked
 def bracket(
     net: nn.Module,
     X: Tensor,
@@ -84,6 +96,7 @@ def bracket(
     tol: float = 1e-3,
     budget: Budget | None = None,
     widest: int = WIDE,
+    arithmetic: Arithmetic | str = REAL,
     pool: Labelled | None = None,
     seed: int = 0,
     progress: Progress | None = None,
@@ -95,15 +108,17 @@ def bracket(
     directions left, as in heads trained on images or embeddings) the quadratic certificate does without that search,
     and ``tol`` and ``budget`` have no effect. A `ReadOut` is proven by single sub-classes of
     the point's class, so its bounds need not meet. Other norms get the boundary walk and the linear certificate; other
-    modules the boundary walk and, with nothing proven, lower = 0. Everything is computed in float64 whatever
-    the dtype of ``net`` and ``X``. What is proven holds for real arithmetic with the stored weights; what is found, for
-    the net as it runs in float64.
+    modules, and nets that are not what their class says (`polyrelu.robust.genuine.altered`), the boundary walk and,
+    with nothing proven, lower = 0. Everything is computed in float64 whatever the dtype
+    of ``net`` and ``X``. What is proven holds in ``arithmetic``, by default in real arithmetic with the stored weights;
+    what is found, for the net as it runs in float64.
 
     Parameters
     ----------
     net : any module with one logit (labels +1/-1) or C logits (labels 0..C-1)
     tol : where to stop; 1e-3 is a tenth of a percent
     budget : nodes and seconds a point, see `Budget`; what is proven when it ends is returned
+    arithmetic : "real", or "float32", "float64" for a net of that dtype as executed: lower by a margin for rounding
     widest : directions up to which to branch and bound; it takes seconds a point from a hundred on, 60 are cheap
     pool : rows and labels for the starts of general attacks (a Dataset); None takes X and y
     progress : told ``update(done=...)`` as the work goes on
@@ -111,37 +126,39 @@ def bracket(
     norm = check_norm(norm)
     require(0 < tol < 1, "tol", tol, "a number between 0 and 1, such as 1e-3")
     budget = Budget() if budget is None else budget
+    arithmetic = arithmetic_of(arithmetic)
     require(isinstance(budget, Budget), "budget", budget, "a polyrelu.Budget, such as Budget(nodes=300), or None")
     X, y = check_points(net, X, y)
     X, y = X.detach().double(), y.double() if y.is_floating_point() else y
-    exact = _as_shallow(copy.deepcopy(net).double().eval())
+    own = copy.deepcopy(net).double().eval()
+    exact = _Opaque(own) if altered(net) else _as_shallow(own)
     pool = Own(X, y) if pool is None else pool
     check_pool(pool, X, y)
     with torch.no_grad():
         margin = margin_of(exact(X), y)
-    _check_margins(exact, margin)
+    _check_margins(own, margin)
     right, tell = margin > 0, _Teller(progress)
     inner = exact.net if isinstance(exact, ReadOut) else exact
-    shallow = reduce(exact, tol) if isinstance(exact, PolyReLUNet) and norm == 2 else None
+    shallow = reduce(exact, tol, arithmetic) if isinstance(exact, PolyReLUNet) and norm == 2 else None
     proven = shallow is not None and shallow.groups <= widest
     tell(int(len(X) - right.sum()))
-    if not bool(right.any()) or (isinstance(inner, PolyReLUNet) and _constant(inner)):
+    if not bool(right.any()) or (arithmetic is REAL and isinstance(inner, PolyReLUNet) and _constant(inner)):
         forever = torch.where(right, torch.inf, 0.0).double()
         found = Found(forever, forever.clone(), torch.zeros_like(X), torch.zeros(len(X), dtype=torch.long))
     elif isinstance(exact, ReadOut):
-        found = readout_bounds(exact, X, y, right, norm, widest, tol, budget, pool, seed, tell)
+        found = readout_bounds(exact, X, y, right, norm, widest, tol, budget, arithmetic, pool, seed, tell)
     elif isinstance(exact, PolyReLUNet) and shallow is not None and proven:
-        found = shallow_bounds(exact, shallow, X, y, right, tol, budget, pool, seed, tell)
+        found = shallow_bounds(exact, shallow, X, y, right, tol, budget, arithmetic, pool, seed, tell)
     elif isinstance(exact, PolyReLUNet) and shallow is not None:
-        found = quick_bounds(exact, shallow, X, y, right, pool, seed, tell)
+        found = quick_bounds(exact, shallow, X, y, right, arithmetic, pool, seed, tell)
     else:
-        found = general_bounds(exact, X, y, right, norm, pool, seed, tell)
+        found = general_bounds(exact, X, y, right, norm, arithmetic, pool, seed, tell)
     tell(len(X))
     if isinstance(inner, PolyReLUNet):
         _cut(exact, inner, X, y, found)
     check_sandwich(found.lower, found.upper)
-    status = _statuses(found, right, tol, proven)
-    return Bracket(found.lower, found.upper, found.perturbation, status, norm, found.nodes)
+    status = _statuses(found, right, tol, proven, isinstance(inner, PolyReLUNet))
+    return Bracket(found.lower, found.upper, found.perturbation, status, norm, found.nodes, arithmetic.name)
 
 
 def check_sandwich(lower: Tensor, upper: Tensor) -> None:
@@ -204,21 +221,36 @@ def _check_margins(net: nn.Module, margin: Tensor) -> None:
     )
 
 
+@final
+class _Opaque(nn.Module):
+    """A module of which only its answers are known: it may look like a net and compute something else."""
+
+    def __init__(self, inner: nn.Module) -> None:
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, X: Tensor) -> Tensor:
+        answer: Tensor = self.inner(X)
+        return answer
+
+
 def _as_shallow(net: nn.Module) -> nn.Module:
     """Ideal classifiers that are PolyReLUNets, as such."""
     return net.as_polyrelu_net() if isinstance(net, (AverageClassifier, CentreClassifier)) else net
 
 
-def _statuses(found: Found, right: Tensor, tol: float, proven: bool) -> tuple[BracketStatus, ...]:
+def _statuses(found: Found, right: Tensor, tol: float, proven: bool, provable: bool) -> tuple[BracketStatus, ...]:
     closed = found.upper <= found.lower * (1 + tol) * (1 + 1e-12)
     open_ = BracketStatus.BUDGET if proven else BracketStatus.UNPROVEN
 
-    def one(right: bool, finite: bool, closed: bool) -> BracketStatus:
+    def one(right: bool, lower: float, finite: bool, closed: bool) -> BracketStatus:
         if not right:
             return BracketStatus.WRONG
+        if provable and lower == 0:
+            return BracketStatus.FAINT
         if not finite:
             return BracketStatus.UNBREAKABLE if closed else BracketStatus.UNBROKEN
         return BracketStatus.CLOSED if closed else open_
 
-    flags = zip(right.tolist(), found.upper.isfinite().tolist(), closed.tolist(), strict=True)
+    flags = zip(right.tolist(), found.lower.tolist(), found.upper.isfinite().tolist(), closed.tolist(), strict=True)
     return tuple(one(*flag) for flag in flags)

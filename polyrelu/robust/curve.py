@@ -17,8 +17,10 @@ from typing import final, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from polyrelu.errors import require
+from polyrelu.checks import checked, plain_tensor, shown
+from polyrelu.errors import InputError, require
 from polyrelu.robust.bracket import Bracket, BrokenSandwich
+from polyrelu.robust.norms import check_norm
 
 Array = NDArray[np.float64]
 
@@ -123,6 +125,7 @@ class RobustCurve:
         return float(radii[reached[0]])  # at the largest radius nothing holds
 
 
+@checked
 def curve(brackets: Bracket | Sequence[Bracket], *, first_row: int = 0) -> RobustCurve:
     """The curve of one bracket, or of one for each seed (on the same points or others, as many as there are).
 
@@ -131,7 +134,7 @@ def curve(brackets: Bracket | Sequence[Bracket], *, first_row: int = 0) -> Robus
     """
     several = [brackets] if isinstance(brackets, Bracket) else list(brackets)
     require(len(several) > 0, "brackets", "none", "at least one bracket")
-    norms = {bracket.norm for bracket in several}
+    norms = {check_norm(bracket.norm) for bracket in several}
     require(len(norms) == 1, "brackets", f"norms {sorted(norms)}", "brackets of one norm")
     lower, upper = [], []
     for seed, bracket in enumerate(several):
@@ -147,6 +150,7 @@ def curve(brackets: Bracket | Sequence[Bracket], *, first_row: int = 0) -> Robus
     return RobustCurve(tuple(lower), tuple(upper), norms.pop())
 
 
+@checked
 def relative_gaps(bracket: Bracket) -> Array:
     """(upper - lower) / upper of every point: 0 where both agree, 1 where nothing is proven or nothing was found."""
     low, high = (radii.detach().cpu().double().numpy() for radii in (bracket.lower, bracket.upper))
@@ -165,7 +169,10 @@ def _band(lines: Array) -> Band:
 
 
 def _radii(radius: ArrayLike) -> Array:
-    radii = np.asarray(radius, dtype=np.float64)
+    try:
+        radii = np.asarray(plain_tensor("radius", radius).double())
+    except InputError:
+        raise InputError(f"radius={shown(radius)}: expected a number or several.") from None
     for bad in radii[~(radii >= 0)].flat:
         require(False, "radius", bad, "a number >= 0")
     return radii

@@ -13,6 +13,7 @@ from typing import Literal, final
 import torch
 from torch import Tensor
 
+from polyrelu.checks import checked
 from polyrelu.data.mixture import OrthonormalMixture
 from polyrelu.errors import InputError, require
 from polyrelu.nets._base import count, real
@@ -54,6 +55,7 @@ class Distance:
     evaluations: int
 
 
+@checked
 def dist(
     f: Shallow,
     F: Shallow,
@@ -114,6 +116,7 @@ def part_of(name: str, net: Shallow) -> Part:
     return Part(unit_rows(net.weight)[0], net.output.detach()[0].sign() * net.contributions(), net.p)
 
 
+@checked
 def published_c(f: Shallow, F: Shallow, mixture: OrthonormalMixture, *, seed: int = 0) -> float:
     """c = E[f F]/E[f^2] on 10 x 1000 fresh samples (Min & Vidal 2024), clusters drawn at random as there."""
     both = square = 0.0
@@ -126,6 +129,7 @@ def published_c(f: Shallow, F: Shallow, mixture: OrthonormalMixture, *, seed: in
     return both / square
 
 
+@checked
 def published_dist(
     f: Shallow,
     F: Shallow,

@@ -11,14 +11,17 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from polyrelu.checks import checked
 from polyrelu.errors import require
 from polyrelu.nets import Net, PolyReLUNet, ReadOut
+from polyrelu.robust.arithmetic import REAL, Arithmetic
 from polyrelu.robust.attacks.pool import Labelled, Own
 from polyrelu.robust.attacks.strongest import strongest
 from polyrelu.robust.bounds import FEW
 from polyrelu.robust.bracket import bracket
 from polyrelu.robust.certify.branch import Budget
 from polyrelu.robust.certify.quadratic import quadratic_radius
+from polyrelu.robust.genuine import require_genuine
 from polyrelu.robust.margin import check_points, margin_of
 
 BEYOND = 1.001  # a radius is proven by proving slightly more
@@ -33,16 +36,27 @@ class Held(NamedTuple):
     unbroken: Tensor
 
 
-def held(net: Net, X: Tensor, y: Tensor, radius: float, *, pool: Labelled | None = None, seed: int = 0) -> Held:
+@checked
+def held(
+    net: Net,
+    X: Tensor,
+    y: Tensor,
+    radius: float,
+    *,
+    arithmetic: Arithmetic = REAL,
+    pool: Labelled | None = None,
+    seed: int = 0,
+) -> Held:
     """The quadratic certificate where it is cheap, the attacks of `strongest`, then `bracket`, each on what is left.
 
-    Misclassified points neither hold nor are proven. Everything in float64; ``pool`` as in `bracket`.
+    Misclassified points neither hold nor are proven. All in float64; ``arithmetic``, ``pool`` as in `bracket`.
     """
     require(radius >= 0, "radius", radius, "a number >= 0")
+    require_genuine(net)
     X, y = check_points(net, X, y)
     X, y = X.detach().double(), y.double() if y.is_floating_point() else y
     net = copy.deepcopy(net).double().eval()
-    proven = _quickly(net, X, y, radius)
+    proven = _quickly(net, X, y, radius, arithmetic)
     with torch.no_grad():
         unbroken = margin_of(net(X), y) > 0
     left = (unbroken & ~proven).nonzero()[:, 0]
@@ -51,20 +65,23 @@ def held(net: Net, X: Tensor, y: Tensor, radius: float, *, pool: Labelled | None
         unbroken[left] = ~strongest(net, X[left], y[left], radius, pool=pool, seed=seed).success
         left = (unbroken & ~proven).nonzero()[:, 0]
     if len(left):
-        found = bracket(net, X[left], y[left], tol=0.01, budget=LAST, widest=FEW, pool=pool, seed=seed)
+        found = bracket(
+            net, X[left], y[left], tol=0.01, budget=LAST, widest=FEW, arithmetic=arithmetic, pool=pool, seed=seed
+        )
         proven[left], unbroken[left] = found.lower > radius, found.upper > radius
     return Held(proven, unbroken)
 
 
+@checked
 def cheaply_held(net: Net, X: Tensor, y: Tensor, radius: float, *, seed: int = 0) -> Tensor:
     """What is proven without branching, (n,) bool, all in float64: by the quadratic certificate, or by `bracket`."""
-    inner = _inner(net)
+    inner, (X, y) = _inner(net), check_points(net, X, y)
     if (inner.p == 1 or inner.p >= 2) and min(inner.width, inner.dim) <= CHEAP:
-        return _quickly(net, X, y, radius)
+        return _quickly(net, X, y, radius, REAL)
     return bracket(net, X, y, tol=0.01, budget=Budget(nodes=0), widest=FEW, seed=seed).lower > radius
 
 
-def _quickly(net: Net, X: Tensor, y: Tensor, radius: float) -> Tensor:
+def _quickly(net: Net, X: Tensor, y: Tensor, radius: float, arithmetic: Arithmetic) -> Tensor:
     """What the quadratic certificate alone proves, (n,) bool; nothing where it is dear, or there is none (1 < p < 2).
 
     A class read out from sub-classes holds where its winner alone does, see `polyrelu.nets.ReadOut`.
@@ -72,19 +89,21 @@ def _quickly(net: Net, X: Tensor, y: Tensor, radius: float) -> Tensor:
     with torch.no_grad():
         proven = margin_of(net(X), y) > 0
     right, inner = proven.nonzero()[:, 0], _inner(net)
-    if radius == 0 or not len(right):
+    if (radius == 0 and arithmetic is REAL) or not len(right):
         return proven
     if 1 < inner.p < 2 or min(inner.width, inner.dim) > CHEAP:
         return torch.zeros_like(proven)
+    limit = BEYOND * radius if radius > 0 else torch.inf
     if not isinstance(net, ReadOut):
-        proven[right] = quadratic_radius(inner, X[right], y[right], limit=BEYOND * radius) > radius
+        proven[right] = quadratic_radius(inner, X[right], y[right], limit=limit, arithmetic=arithmetic) > radius
         return proven
     with torch.no_grad():
         winner = torch.where(net.of == y[right, None], inner(X[right]), -torch.inf).argmax(dim=1)
     for own in sorted(set(winner.tolist())):
         here = right[winner == own]
         first = torch.zeros(len(here), dtype=torch.long, device=X.device)
-        proven[here] = quadratic_radius(net.against(own), X[here], first, limit=BEYOND * radius) > radius
+        alone = quadratic_radius(net.against(own), X[here], first, limit=limit, arithmetic=arithmetic)
+        proven[here] = alone > radius
     return proven
 
 

@@ -7,7 +7,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from polyrelu.errors import InputError, require
+from polyrelu.checks import answer, plain_tensor
+from polyrelu.errors import require
 
 Score = Callable[[Tensor], Tensor]  # (n, D) -> (n,) for one logit, (n, C) for C classes; any torch.nn.Module will do
 
@@ -25,12 +26,13 @@ def check_points(score: Score, X: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
 
     Labels are +1/-1 for a score of one logit, and come back in X's dtype; 0..C-1 for one of C logits, as int64.
     """
-    X, y = torch.as_tensor(X), torch.as_tensor(y)
+    X, y = plain_tensor("X", X), plain_tensor("y", y, "labels")
     require(X.ndim == 2 and len(X) > 0, "X.shape", tuple(X.shape), "(n, D) with n >= 1, one row per point")
     require(X.is_floating_point(), "X.dtype", X.dtype, "a floating type")
     require(bool(X.isfinite().all()), "X", "NaN or infinity", "finite numbers")
     require(tuple(y.shape) == (len(X),), "y.shape", tuple(y.shape), f"({len(X)},), one label per row of X")
-    logits = _first(score, X)
+    with torch.no_grad():
+        logits = answer(score, X[:1])
     good = logits.ndim == 1 or (logits.ndim == 2 and logits.shape[1] > 1)
     require(good, "score(X).shape", f"{tuple(logits.shape)} for one row", "(n,) for one logit or (n, C), C > 1")
     labels = set(y.tolist())
@@ -41,13 +43,3 @@ def check_points(score: Score, X: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
     good = not y.is_floating_point() and labels <= set(range(classes))
     require(good, "y", sorted(labels)[:5], f"whole numbers 0..{classes - 1} for a net of {classes} logits")
     return X, y.to(X.device, torch.int64)
-
-
-def _first(score: Score, X: Tensor) -> Tensor:
-    """The logits of the first row; a score that cannot take it says so in words of ours."""
-    try:
-        with torch.no_grad():
-            return score(X[:1])
-    except RuntimeError as error:
-        what, why = f"X of shape {tuple(X.shape)} and type {X.dtype}", str(error).splitlines()[0]
-        raise InputError(f"{what}: expected what the score takes, but it says: {why}.") from error

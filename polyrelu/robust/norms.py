@@ -35,6 +35,15 @@ def lengths(rows: Tensor, norm: float, dtype: torch.dtype | None = None) -> Tens
     return length
 
 
+def scaled_lengths(rows: Tensor, norm: float) -> Tensor:
+    """`lengths` without under- or overflow of squares: the largest entry, times the length of row / largest entry."""
+    if norm != 2:
+        return lengths(rows, norm)
+    largest = rows.abs().amax(dim=-1, keepdim=True) if rows.shape[-1] else rows.new_ones(*rows.shape[:-1], 1)
+    largest = torch.where(largest > 0, largest, 1.0)
+    return lengths(rows / largest, 2.0) * largest[..., 0]
+
+
 def unit(rows: Tensor) -> Tensor:
     """row / |row|_2, exactly: no guard in the denominator, nothing under- or overflows; a zero row stays zero."""
     largest = rows.abs().amax(dim=-1, keepdim=True)

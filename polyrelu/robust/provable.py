@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from polyrelu.errors import require
 from polyrelu.nets import Net
+from polyrelu.robust.arithmetic import EXECUTED, Arithmetic
 from polyrelu.robust.attacks.boundary import BoundaryWalk
 from polyrelu.robust.attacks.pool import Own
 from polyrelu.robust.attacks.strongest import strongest
 from polyrelu.robust.bounds import FEW
-from polyrelu.robust.bracket import Bracket, bracket
+from polyrelu.robust.bracket import Bracket, BracketStatus, bracket
 from polyrelu.robust.certify.branch import Budget
+from polyrelu.robust.genuine import altered
 from polyrelu.robust.held import held, with_neurons
 from polyrelu.robust.margin import margin_of
 from polyrelu.robust.result import AttackResult, AttackStatus, settled
@@ -29,6 +35,7 @@ class Provable:
         net_: Any  # a PolyReLUNet or a ReadOut
 
         def _points(self, X: Any, y: Any) -> tuple[Tensor, Tensor]: ...
+        def predict(self, X: Any) -> Any: ...  # noqa: D102
 
     def certify(
         self,
@@ -44,11 +51,19 @@ class Provable:
     ) -> Bracket:
         """lower_i <= radius of point i <= upper_i: proven and found, see `polyrelu.bracket`, whose arguments these are.
 
+        ``lower`` holds for `predict` as executed on the CPU: for every row, in any float type, within it, in any batch
+        and on any number of threads. The margin for rounding that it contains is, with unit roundoff u (2^-24 for a
+        float32 head, 2^-53 for float64) and D columns, of h neurons: (D + 12) u |x - c| + 2 u |c| for each
+        pre-activation and (h + 6 p + 32) u for each term of a logit (float64: D + 8 more), see
+        `polyrelu.robust.arithmetic`.
+
         ``y=None`` certifies the predictions; with labels, misclassified points have radius 0. ``pool`` is a pair of
-        rows and labels that attacks may start from, best training rows; by default X, y and the neurons.
+        rows and labels that attacks may start from, best training rows; by default X, y and the neurons. Of a subclass,
+        or a head with methods or a net that were replaced, nothing is proven (`polyrelu.robust.genuine.altered`), and
+        ``upper`` counts only where `predict` itself changes.
         """
         net, points, labels, starts = self._scene(X, y, pool)
-        return bracket(
+        found = bracket(
             net,
             points,
             labels,
@@ -56,21 +71,44 @@ class Provable:
             tol=tol,
             budget=budget,
             widest=FEW,
+            arithmetic=self._arithmetic(),
             pool=starts,
             seed=seed,
             progress=progress,
         )
+        return self._unproven(found, points) if altered(self) else found
+
+    def _unproven(self, found: Bracket, points: Tensor) -> Bracket:
+        """``found`` as far as `predict` bears it out: no lower bound, an upper one where the answer changes."""
+        said, moved = (np.asarray(self.predict(rows.numpy())) for rows in (points, points + found.perturbation))
+        wrong = found.upper == 0
+        breaks = torch.from_numpy(said != moved) | wrong
+        status = tuple(
+            BracketStatus.WRONG if bad else BracketStatus.UNPROVEN if good else BracketStatus.UNBROKEN
+            for bad, good in zip(wrong.tolist(), breaks.tolist(), strict=True)
+        )
+        upper = torch.where(breaks, found.upper, torch.inf)
+        return replace(found, lower=torch.zeros_like(upper), upper=upper, status=status)
 
     def robust_score(
         self, X: Any, y: Any, radius: float, *, attacked: bool = False, pool: Pool | None = None, seed: int = 0
     ) -> Any:
         """Certified accuracy at ``radius`` (l2, unit of X): the share of rows right and proven to stay so within it.
 
-        With ``attacked`` a pair: that, and the share that no attack could break. The truth lies between.
+        Proven for `predict` as executed, see `certify`. With ``attacked`` a pair: that, and the share that no attack
+        could break. The truth lies between.
         """
         net, points, labels, starts = self._scene(X, y, pool)
-        proven, unbroken = held(net, points, labels, float(radius), pool=starts, seed=seed)
-        certified = float(proven.double().mean())
+        proven, unbroken = held(
+            net,
+            points,
+            labels,
+            float(radius) if isinstance(radius, Real) else radius,
+            arithmetic=self._arithmetic(),
+            pool=starts,
+            seed=seed,
+        )
+        certified = 0.0 if altered(self) else float(proven.double().mean())
         return (certified, float(unbroken.double().mean())) if attacked else certified
 
     def attack(
@@ -99,8 +137,14 @@ class Provable:
         status = [one if held else AttackStatus.HELD for one, held in zip(status, good.tolist(), strict=True)]
         return AttackResult(step * good[:, None], length, good, tuple(status), found.evaluations)
 
+    def _arithmetic(self) -> Arithmetic:
+        """The one `predict` runs in."""
+        return EXECUTED[next(self.net_.parameters()).dtype]
+
     def _scene(self, X: Any, y: Any, pool: Pool | None) -> tuple[Net, Tensor, Tensor, Own]:
         """The net in float64 on the CPU, where proofs are made; points, labels, and where attacks may start."""
+        pair = pool is None or (isinstance(pool, tuple | list) and len(pool) == 2)
+        require(pair, "pool", type(pool).__name__, "rows and labels, (X, y)")
         points, labels = self._points(X, y)
         net = copy.deepcopy(self.net_).double().cpu()
         return net, points, labels, with_neurons(net, points, labels) if pool is None else Own(*self._points(*pool))

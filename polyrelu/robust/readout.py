@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from polyrelu.nets import ReadOut
+from polyrelu.robust.arithmetic import Arithmetic
 from polyrelu.robust.attacks.convex_concave import Broken, best_steps, checked
 from polyrelu.robust.attacks.pool import Labelled, Own
 from polyrelu.robust.bounds import STARTS, Found, Tell, general_bounds, general_walk, shallow_bounds, walk_on
@@ -20,7 +21,7 @@ from polyrelu.robust.certify.branch import Budget
 from polyrelu.robust.certify.krylov import least_radius
 from polyrelu.robust.certify.linear import certified_radius
 from polyrelu.robust.projection import nearest
-from polyrelu.robust.shallow import Rows, Shallow, reduce
+from polyrelu.robust.shallow import Shallow, reduce
 
 MET = 1.02  # bounds this close are left alone
 OWN = 3  # sub-classes of a point's own class that may prove it
@@ -36,6 +37,7 @@ def readout_bounds(
     widest: int,
     tol: float,
     budget: Budget,
+    arithmetic: Arithmetic,
     pool: Labelled,
     seed: int,
     tell: Tell,
@@ -45,14 +47,14 @@ def readout_bounds(
     Up to ``widest`` directions the winner is proven by branch and bound.
     """
     if norm != 2:
-        return general_bounds(net, X, y, right, norm, pool, seed, tell, _winners)
-    found, done, shallow = Found.nothing(X), int(len(X) - right.sum()), reduce(net.net, tol)
+        return general_bounds(net, X, y, right, norm, arithmetic, pool, seed, tell, _winners)
+    found, done, shallow = Found.nothing(X), int(len(X) - right.sum()), reduce(net.net, tol, arithmetic)
     for here in torch.split(right.nonzero()[:, 0], POINTS):
         points, labels = X[here], y[here]
         if shallow.groups <= widest:
-            part = _branched(net, points, labels, tol, budget, seed)
+            part = _branched(net, points, labels, tol, budget, arithmetic, seed)
         else:
-            part = _quick(net, shallow, points, labels)
+            part = _quick(net, shallow, points, labels, arithmetic)
         broken = checked(net, points, labels, part.perturbation)
         far = (broken.radius > MET * part.lower).nonzero()[:, 0]
         if len(far):
@@ -60,41 +62,41 @@ def readout_bounds(
         far = far[broken.radius[far].isinf() | (shallow.groups <= widest)]
         if len(far):
             broken.improve(far, general_walk(net, points[far], labels[far], norm, pool, seed))
-        _others(net, points, labels, part.lower, broken)
+        _others(net, points, labels, part.lower, broken, arithmetic)
         found.put(here, Found(part.lower, broken.radius, broken.perturbation, part.nodes))
         done += len(here)
         tell(done)
     return found
 
 
-def _branched(net: ReadOut, X: Tensor, y: Tensor, tol: float, budget: Budget, seed: int) -> Found:
+def _branched(
+    net: ReadOut, X: Tensor, y: Tensor, tol: float, budget: Budget, arithmetic: Arithmetic, seed: int
+) -> Found:
     """Both bounds of the winners alone."""
     found, winner = Found.nothing(X), ranked(net, X, y)[:, 0]
     for own in torch.unique(winner).tolist():
         here = (winner == own).nonzero()[:, 0]
         alone, first = net.against(own), torch.zeros(len(here), dtype=torch.long)
         everyone, rivals = torch.ones_like(first, dtype=torch.bool), Own(X[here], first)
-        shallow = reduce(alone, tol)
-        part = shallow_bounds(alone, shallow, X[here], first, everyone, tol, budget, rivals, seed, lambda count: None)
+        shallow = reduce(alone, tol, arithmetic)
+        part = shallow_bounds(
+            alone, shallow, X[here], first, everyone, tol, budget, arithmetic, rivals, seed, lambda count: None
+        )
         found.put(here, part)
     return found
 
 
-def _quick(net: ReadOut, shallow: Shallow, X: Tensor, y: Tensor) -> Found:
+def _quick(net: ReadOut, shallow: Shallow, X: Tensor, y: Tensor, arithmetic: Arithmetic) -> Found:
     """Both bounds of the winners alone, without branching."""
     winner = ranked(net, X, y)[:, 0]
     rivals = net.of != y[:, None]
     rows = shallow.rows(X, winner)
-    keep = rivals[rows.point, rows.rival]
-    point, rival, s, coefficient, beta, length = (
-        part[keep] for part in (rows.point, rows.rival, rows.s, rows.coefficient, rows.beta, rows.length)
-    )
-    rows = Rows(point, rival, s, coefficient, beta, length, rows.pre)
+    rows = rows.only(rivals[rows.point, rows.rival])
     step = best_steps(rows, nearest(shallow, rows, STARTS)) @ shallow.Q
-    return Found.nothing(X)._replace(lower=_proven(net, X, winner, rivals, step), perturbation=step)
+    return Found.nothing(X)._replace(lower=_proven(net, X, winner, rivals, step, arithmetic), perturbation=step)
 
 
-def _others(net: ReadOut, X: Tensor, y: Tensor, lower: Tensor, broken: Broken) -> None:
+def _others(net: ReadOut, X: Tensor, y: Tensor, lower: Tensor, broken: Broken, arithmetic: Arithmetic) -> None:
     """Raise ``lower`` by the next sub-classes of the own class, where they win at the point too and it falls short."""
     order, rivals = ranked(net, X, y), net.of != y[:, None]
     with torch.no_grad():
@@ -105,29 +107,30 @@ def _others(net: ReadOut, X: Tensor, y: Tensor, lower: Tensor, broken: Broken) -
         far = (wins & (broken.radius > MET * lower) & broken.radius.isfinite()).nonzero()[:, 0]
         if not len(far):
             return
-        proof = _proven(net, X[far], own[far], rivals[far], broken.perturbation[far])
+        proof = _proven(net, X[far], own[far], rivals[far], broken.perturbation[far], arithmetic)
         lower[far] = torch.maximum(lower[far], proof)
 
 
-def _proven(net: ReadOut, X: Tensor, own: Tensor, rivals: Tensor, step: Tensor) -> Tensor:
+def _proven(net: ReadOut, X: Tensor, own: Tensor, rivals: Tensor, step: Tensor, arithmetic: Arithmetic) -> Tensor:
     """The radius within which sub-class ``own`` (n,) of each point exceeds its ``rivals`` (n, S)."""
     if net.net.p == 1 or net.net.p >= 2:
-        return least_radius(net.net, X, own, rivals, step)
-    return _alone(net, X, own, 2.0)
+        return least_radius(net.net, X, own, rivals, step, arithmetic)
+    return _alone(net, X, own, 2.0, arithmetic)
 
 
-def _alone(net: ReadOut, X: Tensor, own: Tensor, norm: float) -> Tensor:
+def _alone(net: ReadOut, X: Tensor, own: Tensor, norm: float, arithmetic: Arithmetic) -> Tensor:
     """The linear certificate of sub-class ``own`` (n,) against every one of other classes."""
     radius = torch.zeros(len(X), dtype=torch.float64)
     for one in torch.unique(own).tolist():
         here = (own == one).nonzero()[:, 0]
-        radius[here] = certified_radius(net.against(one), X[here], torch.zeros(len(here), dtype=torch.long), norm)
+        first = torch.zeros(len(here), dtype=torch.long)
+        radius[here] = certified_radius(net.against(one), X[here], first, norm, arithmetic=arithmetic)
     return radius
 
 
-def _winners(net: nn.Module, X: Tensor, y: Tensor, norm: float, step: Tensor) -> Tensor:
+def _winners(net: nn.Module, X: Tensor, y: Tensor, norm: float, step: Tensor, arithmetic: Arithmetic) -> Tensor:
     assert isinstance(net, ReadOut)
-    return _alone(net, X, ranked(net, X, y)[:, 0], norm)
+    return _alone(net, X, ranked(net, X, y)[:, 0], norm, arithmetic)
 
 
 def ranked(net: ReadOut, X: Tensor, y: Tensor) -> Tensor:

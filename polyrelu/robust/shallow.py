@@ -8,24 +8,27 @@ basis Q of the groups' span, u_j = Q^T C_g + e_j. Within distance R of x the mis
     |sum_j a_j (relu(u_j z)^p - relu(c_j z)^p)| <= sum_j |a_j| p hi_j^(p-1) ( |<e_j, x>| + |e_j| R )  =: slack,
 
 hi_j the largest pre-activation in the ball. V_yj - V_cj may cancel, so the rounding of coefficients, made by class and
-then subtracted, is counted in units of |V_yj| + |V_cj|. What is proven for "P - slack <= N" is proven for the net.
+then subtracted, is counted in units of |V_yj| + |V_cj|; neurons lighter than DUST beside the heaviest are left out, and
+counted as if they had that size. What is proven for "P - slack <= N" is proven for the net, and with what `neurons.run`
+adds to the slack for the net as executed.
 """
 
 from __future__ import annotations
 
-import copy
 from dataclasses import dataclass, replace
 from typing import final
 
 import torch
 from torch import Tensor
 
+from polyrelu.checks import checked
 from polyrelu.nets import PolyReLUNet
 from polyrelu.nets.power import relu_power
 from polyrelu.robust._threads import single_threaded
+from polyrelu.robust.arithmetic import REAL, Arithmetic
+from polyrelu.robust.certify.neurons import DUST, HUGE, UNIT, Neurons
 from polyrelu.robust.margin import margin_of
 
-UNIT = 2.0**-53
 COMPARED = 256  # neurons held against all others at a time
 
 
@@ -38,6 +41,7 @@ class Rows:
     s (R, k) : the point; coefficient (R, m) : a_j of the groups, positive for the own class
     beta (R,) : b_y - b_c; length (R,) : |x - centre|
     pre (n, h) : <u_j, x - centre> of every neuron, by point
+    scale (R,) : by what the point was divided, size (R,) : by what the margin was; 1 but in `scaled` rows
     """
 
     point: Tensor
@@ -47,6 +51,8 @@ class Rows:
     beta: Tensor
     length: Tensor
     pre: Tensor
+    scale: Tensor
+    size: Tensor
 
     def of(self, points: Tensor) -> tuple[Tensor, Rows]:
         """The numbers of the rows of these ``points`` (in rising order), and those rows as if there were no others."""
@@ -56,9 +62,33 @@ class Rows:
 
     def only(self, mine: Tensor) -> Rows:
         """These rows, of the same points."""
-        parts = (self.point, self.rival, self.s, self.coefficient, self.beta, self.length)
-        point, rival, s, coefficient, beta, length = (part[mine] for part in parts)
-        return Rows(point, rival, s, coefficient, beta, length, self.pre)
+        names = ("point", "rival", "s", "coefficient", "beta", "length", "scale", "size")
+        return replace(self, **{name: getattr(self, name)[mine] for name in names})
+
+    @property
+    def first(self) -> Tensor:
+        """(n,): the first row of each point."""
+        return self.point.diff(prepend=self.point.new_full((1,), -1)).nonzero()[:, 0]
+
+    def scaled(self, net: Shallow) -> Rows:
+        """The same rows with points of length 1 (a bias has a length too) and the largest coefficient 1."""
+        scale, power = self.length, 1.0
+        if not (net.normalised and net.p > 1):
+            power = net.p
+            scale = scale.clamp(min=2 * float(net.bias.abs().amax()) ** (1 / net.p))
+        scale = torch.where(scale > 0, scale, 1.0)
+        size = self.coefficient.abs().amax(dim=1)
+        size = torch.where(size > DUST, size, 1.0)
+        return replace(
+            self,
+            s=self.s / scale[:, None],
+            coefficient=self.coefficient / size[:, None],
+            beta=self.beta / scale.pow(power) / size,
+            length=self.length / scale,
+            pre=self.pre / scale[self.first, None],
+            scale=scale,
+            size=size,
+        )
 
     def __len__(self) -> int:
         """Number of rows."""
@@ -70,12 +100,14 @@ class Rows:
 class Shallow:
     """A PolyReLUNet reduced to the directions that matter; all tensors float64.
 
-    U (h, D) unit directions and V (C, h) coefficients v_j |w_j| of the net itself; basis Q (k, D), groups C (m, k) and
-    their coefficients (C, m); group (h,) and residual (h, D) = u_j - Q^T C_g. ``normalised`` says that f is divided by
-    |x|^(p-1), which matters only beside a bias: otherwise signs are the same. ``stretch`` >= |Q|: a step d in the
-    original space is one of at most stretch |d| here (1, but for the rounding in the rows of Q).
+    U (h, D) unit directions and V (C, h) coefficients v_j |w_j| of the net itself, the largest made 1, and the bias to
+    match; basis Q (k, D), groups C (m, k) and their coefficients (C, m); group (h,), residual (h, D) = u_j - Q^T C_g.
+    ``normalised`` says that f is divided by |x|^(p-1), which matters only beside a bias: otherwise signs are the same.
+    ``stretch`` >= |Q|: a step d in the original space is one of at most stretch |d| here (1, but for the rounding in
+    the rows of Q). ``neurons`` is all of the net, before any was left out.
     """
 
+    neurons: Neurons
     p: float
     U: Tensor
     V: Tensor
@@ -104,32 +136,40 @@ class Shallow:
         if classes == 1:
             point, rival = torch.arange(n), torch.zeros(n, dtype=torch.long)
             sign = y.double()[:, None]
-            coefficient, beta = sign * self.coefficients, sign[:, 0] * self.bias
+            coefficient, difference = sign * self.coefficients, sign[:, 0] * self.neurons.bias
         else:
             others = torch.arange(classes).expand(n, -1)
             rival = others[others != y[:, None]]
             point = torch.arange(n).repeat_interleave(classes - 1)
             own = y[point]
             coefficient = self.coefficients[own] - self.coefficients[rival]
-            beta = self.bias[own] - self.bias[rival]
+            difference = self.neurons.bias[own] - self.neurons.bias[rival]
         length = torch.linalg.vector_norm(Z, dim=1).double()
         s = (Z @ self.Q.to(X.dtype).T).double()
         pre = (Z @ self.U.to(X.dtype).T).double() if neurons else s.new_empty(n, 0)
-        return Rows(point, rival, s[point], coefficient, beta, length[point], pre)
+        beta = self.neurons.in_units(difference)
+        one = torch.ones_like(beta)
+        return Rows(point, rival, s[point], coefficient, beta, length[point], pre, one, one)
 
     def slack(self, y: Tensor, rows: Rows, R: Tensor) -> Tensor:
-        """The mistake of the reduction for each row, anywhere within ``R`` (n,) of its point; rounding included."""
-        n, first = len(rows.pre), rows.point.diff(prepend=rows.point.new_full((1,), -1)).nonzero()[:, 0]
+        """The mistake of the reduction for each row, anywhere within ``R`` (n,) of its point; rounding included.
+
+        Rounding is that of this package and, if ``neurons.run`` says so, that of the executed net.
+        """
+        n, first, run = len(rows.pre), rows.first, self.neurons.run
         off = rows.pre - (rows.s[first] @ self.C.T)[:, self.group]  # <e_j, x>
         size = torch.linalg.vector_norm(self.residual, dim=1)
-        length, R = rows.length[first].view(n, 1), R.view(n, 1)
-        rounding = 8 * (self.U.shape[1] + 8) * UNIT * (length + R)
+        length, R, scale = rows.length[first].view(n, 1), R.view(n, 1), rows.scale[first].view(n, 1)
+        rounding = (8 * (self.U.shape[1] + 8) * UNIT + run.blur) * (length + R) + run.shifted / scale
         high = (torch.maximum(rows.pre, rows.pre - off) + ((1 + size) * R + rounding)).clamp(min=0)
         moved = off.abs() + (size * R + rounding)
         steep = relu_power(high, self.p - 1) if self.p > 1 else torch.ones_like(high)
         wrong = steep * moved * self.p
         terms = torch.bincount(self.group, minlength=self.groups)[self.group] + 16.0  # roundings of a coefficient
-        blurred = (wrong + steep * high) * terms @ (UNIT * self.V.abs()).T  # (n, classes)
+        blurred = (wrong + steep * high) * (terms * UNIT + run.relative) @ self.V.abs().T  # (n, classes)
+        blurred = (
+            blurred + self._constant(length + R, scale) + 2 * run.coefficient * (steep * high).sum(1, keepdim=True)
+        )
         if len(self.V) == 1:
             slack: Tensor = (wrong @ self.V[0].abs() + blurred[:, 0])[rows.point]
         else:
@@ -139,7 +179,18 @@ class Shallow:
                 here = own == label
                 by_rival = wrong @ (self.V[label] - self.V).abs().T
                 slack[here] += by_rival[rows.point[here], rows.rival[here]]
-        return slack * (1 + 4 * (len(self.U) + 16) * UNIT)
+        return slack / rows.size * (1 + 4 * (len(self.U) + 16) * UNIT)
+
+    def _constant(self, far: Tensor, scale: Tensor) -> Tensor:
+        """(n, classes): light neurons that were left out, and what biases and underflow add in the executed net.
+
+        ``far`` (n, 1) : the largest |z|
+        """
+        run, p = self.neurons.run, self.p
+        dust = len(self.neurons.U) * DUST * far.clamp(min=1).pow(p)
+        if self.normalised and p > 1:
+            return dust + (run.relative * self.bias.abs() / scale + run.spare * (4 + 1 / scale)) * far.pow(p - 1)
+        return dust + (run.relative * self.bias.abs() + run.spare) / scale.pow(p)
 
     def ray(self, X: Tensor, y: Tensor, rows: Rows, step: Tensor) -> Ray:
         """The rays x_i + c Q^T step_i, ``step`` (n, k)."""
@@ -179,16 +230,17 @@ class Ray:
         return margin_of(logits[:, 0] if len(net.V) == 1 else logits, self.y)
 
 
-def reduce(net: PolyReLUNet, tol: float = 1e-3) -> Shallow:
+@checked
+def reduce(net: PolyReLUNet, tol: float = 1e-3, arithmetic: Arithmetic = REAL) -> Shallow:
     """Group the neurons of ``net`` so that the mistake moves radii by well under ``tol`` (and is accounted for)."""
-    exact = copy.deepcopy(net).double()
-    r = torch.linalg.vector_norm(exact.weight.detach(), dim=1)
-    U = exact.weight.detach() / torch.where(r > 0, r, 1.0)[:, None]
-    V = exact.output.detach() * r * (2 * exact.log_scale).exp()
-    zeros = torch.zeros(len(V), dtype=torch.float64)
+    neurons = Neurons.of(net, arithmetic)
+    V = neurons.output * neurons.rate
     weight = V.abs().amax(dim=0)
-    keep = weight > 0
-    U, V, weight = U[keep], V[:, keep], weight[keep]
+    keep = weight > DUST
+    bias = neurons.in_units(neurons.bias)
+    if not bool((bias.abs() < HUGE).all()):  # beside such a bias no neuron counts: nothing to reduce
+        keep = torch.zeros_like(keep)
+    U, V, weight = neurons.U[keep], V[:, keep], weight[keep]
     group = _groups(U, weight, tol / 40)
     m = int(group.max()) + 1 if len(group) else 0
     total = torch.zeros(m, dtype=torch.float64).index_add_(0, group, weight)
@@ -197,11 +249,12 @@ def reduce(net: PolyReLUNet, tol: float = 1e-3) -> Shallow:
     C = G @ Q.T
     skew = torch.linalg.matrix_norm(Q @ Q.T - torch.eye(len(Q), dtype=torch.float64))  # 0 if Q were orthonormal
     return Shallow(
+        neurons=neurons,
         p=net.p,
         U=U,
         V=V,
-        bias=zeros if exact.bias is None else exact.bias.detach(),
-        centre=torch.zeros(net.dim, dtype=torch.float64) if exact.centre is None else exact.centre,
+        bias=bias,
+        centre=neurons.centre,
         normalised=net.normalise_input,
         Q=Q,
         C=C,

@@ -12,6 +12,7 @@ import math
 
 from scipy.stats import chi2
 
+from polyrelu.checks import checked
 from polyrelu.errors import require
 from polyrelu.nets._base import count, real
 from polyrelu.robust._features import (
@@ -53,6 +54,7 @@ __all__ = [
 ]
 
 
+@checked
 def average_clean_bound(dim: int, clusters: int, alpha: float, C: float) -> float:
     """P(y F(x) > 0) >= 1 - 2 exp(-C D/(4 alpha^2 K)) (Min & Vidal 2024, Prop. 1).
 
@@ -62,6 +64,7 @@ def average_clean_bound(dim: int, clusters: int, alpha: float, C: float) -> floa
     return _at_least(2, real("C", C, above=0) * _signal(dim, clusters, alpha) / 4)
 
 
+@checked
 def centre_clean_bound(dim: int, clusters: int, alpha: float, C: float) -> float:
     """P(y F^(p)(x) > 0) >= 1 - 2(K+1) exp(-C D/(alpha^2 K)) (Min & Vidal 2024, Prop. 1).
 
@@ -72,6 +75,7 @@ def centre_clean_bound(dim: int, clusters: int, alpha: float, C: float) -> float
     return _at_least(2 * (clusters + 1), real("C", C, above=0) * _signal(dim, clusters, alpha))
 
 
+@checked
 def average_attacked_bound(rho: float, dim: int, clusters: int, alpha: float, C: float) -> float:
     """P(y F(x - y (1+rho)/sqrt(K) d0) > 0) <= 2 exp(-C D rho^2/(alpha^2 K)), rho > 0 (Min & Vidal 2024, Thm 1a).
 
@@ -83,6 +87,7 @@ def average_attacked_bound(rho: float, dim: int, clusters: int, alpha: float, C:
     return min(1.0, 2 * math.exp(-exponent))
 
 
+@checked
 def centre_robust_bound(delta: float, dim: int, clusters: int, alpha: float, C: float) -> float:
     """P(F^(p) holds at radius (sqrt(2) - delta)/2) >= 1 - 2(K+1) exp(-C D delta^2/(2 alpha^2 K^2)), p > 2 (Thm 1b).
 
@@ -96,6 +101,7 @@ def centre_robust_bound(delta: float, dim: int, clusters: int, alpha: float, C: 
     return _at_least(2 * (clusters + 1), real("C", C, above=0) * delta**2 * signal / 2)
 
 
+@checked
 def span_robust_bound(radius: float, at_centre: float, dim: int, clusters: int, alpha: float) -> float:
     """P(r(x) > R) >= P(chi^2_K < (D/alpha^2)(r_centre - R)^2) for R <= r_centre, no constant left (derived).
 
@@ -108,6 +114,7 @@ def span_robust_bound(radius: float, at_centre: float, dim: int, clusters: int, 
     return float(chi2.cdf(_signal(dim, clusters, alpha) * clusters * (at_centre - radius) ** 2, clusters))
 
 
+@checked
 def average_robust_accuracy(radius: float, dim: int, positive: int, negative: int, alpha: float) -> float:
     """P(r(x) > R) for F, exactly: P(s > R sqrt(K_own), s - t > R sqrt(K)), averaged over the classes (derived).
 
@@ -118,6 +125,7 @@ def average_robust_accuracy(radius: float, dim: int, positive: int, negative: in
     return _average(radius, plus, minus, dim, positive, negative, alpha)
 
 
+@checked
 def average_attacked_accuracy(radius: float, dim: int, positive: int, negative: int, alpha: float) -> float:
     """P(y F(x - y R d0) > 0), d0 = sum_k y_k mu_k/sqrt(K), exactly; about Phi(-(rho/alpha) sqrt(D/K)).
 
@@ -137,6 +145,7 @@ def _average(radius: float, plus: float, minus: float, dim: int, K1: int, K2: in
     return (K1 * both_above(R * plus, lost, a, b) + K2 * both_above(R * minus, lost, b, a)) / K
 
 
+@checked
 def impossibility_bound(positive: int, negative: int) -> float:
     """P(f breaks within sqrt(2)/2) >= min(K1, K2)/K for every classifier f (Min & Vidal 2025, Prop. 1).
 
@@ -146,6 +155,7 @@ def impossibility_bound(positive: int, negative: int) -> float:
     return min(K1, K2) / (K1 + K2)
 
 
+@checked
 def bayes_robust_bound(nu: float, dim: int, clusters: int, alpha: float) -> float:
     """P(f* holds at radius (sqrt(2) - nu)/2) >= 1 - 2K exp(-D nu^2/(64 alpha^2)) (Min & Vidal 2025, Prop. 2).
 
@@ -157,6 +167,7 @@ def bayes_robust_bound(nu: float, dim: int, clusters: int, alpha: float) -> floa
     return _at_least(2 * clusters, nu**2 / (64 * noise))
 
 
+@checked
 def closeness_radius(nu: float, p: float) -> float:
     """(sqrt(2) - 8 nu^(1/p))/2: what dist(f, F^(p)) <= nu still guarantees (Min & Vidal 2025, Prop. 3).
 
@@ -168,6 +179,7 @@ def closeness_radius(nu: float, p: float) -> float:
     return float(max(0.0, (math.sqrt(2) - 8 * nu ** (1 / p)) / 2))
 
 
+@checked
 def closeness_bound(nu: float, p: float, dim: int, clusters: int, alpha: float) -> float:
     """P(f holds at closeness_radius(nu, p)) >= 1 - 2K exp(-D nu^(2/p)/(2 K^2 alpha^2)) - 4 exp(-3/(8 alpha^2)).
 
@@ -180,6 +192,7 @@ def closeness_bound(nu: float, p: float, dim: int, clusters: int, alpha: float) 
     return max(0.0, near - 4 * math.exp(-3 / (8 * alpha**2)))
 
 
+@checked
 def trained_radius(alpha: float, p: float, C: float) -> float:
     """sqrt(2)/2 - C alpha^(2/p): what a net trained by gradient flow resists, p > 2 (Min & Vidal 2025, Cor. 1).
 

@@ -17,6 +17,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from polyrelu.checks import checked, plain_tensor, shown
 from polyrelu.data._checks import seeded, whole
 from polyrelu.errors import require
 from polyrelu.runs.diagnosis_measured import Measured, Subject, measure, subject_of
@@ -63,7 +64,8 @@ class RobustnessReport:
 
     Parameters
     ----------
-    model : a classifier of scikit-learn or ours, a torch module on (n, D), or a function from rows to labels
+    model : a classifier of scikit-learn or ours, a torch module on (n, D), measured in eval mode, or a function from
+        rows to labels; proven only if its class is a known one, unchanged (`polyrelu.robust.genuine`)
     X, y : rows (n, D) and labels (n,) that the model was not trained on
     radii : where accuracies are given, in the unit of X; None: .1, .2 and .3 of the typical norm
     fine : (n,) known sub-classes of X; None: they are looked for
@@ -105,18 +107,31 @@ class RobustnessReport:
         name: str | None = None,
         tell: Tell | None = None,
     ) -> None:
+        from polyrelu.estimator import PolyReLUClassifier
+
         seeded("seed", seed)
         whole("points", points, 1)
+        good = isinstance(compare, bool | PolyReLUClassifier)
+        require(good, "compare", shown(compare), "True, False or an unfitted PolyReLUClassifier")
+        require(beside is None or isinstance(beside, Mapping), "beside", shown(beside), "classifiers by name")
+        require(tell is None or callable(tell), "tell", shown(tell), "a function of a text")
+        require(name is None or isinstance(name, str), "name", shown(name), "a text")
+        listed = radii is None or (isinstance(radii, Sequence | np.ndarray | Tensor) and not isinstance(radii, str))
+        require(listed, "radii", shown(radii), "a list of finite numbers >= 0")
         self.seed, self._tell = seed, tell or (lambda what: None)
         self.X, self.y = _rows(X, y, "X")
-        self._train = None if train is None else _rows(*train, "train")
+        self._train = None if train is None else _rows(*_pair(train, "train"), "train")
         known = self._train or (self.X, self.y)
         self._near = self._pool(pool, known)
         source = np.random.default_rng([seed, 7])
         self.points = np.sort(source.permutation(len(self.y))[:points])
         self.typical = float((self.X - known[0].mean(dim=0)).norm(dim=1).median())
         require(self.typical > 0, "X", "rows that are all equal", "rows that differ")
-        wanted = [fraction * self.typical for fraction in FRACTIONS] if radii is None else list(map(float, radii))
+        wanted = (
+            [fraction * self.typical for fraction in FRACTIONS]
+            if radii is None
+            else plain_tensor("radii", radii).double().flatten().tolist()
+        )
         require(all(0 <= r < math.inf for r in wanted) and len(wanted) > 0, "radii", radii, "finite numbers >= 0")
         self.radii = np.array(sorted(wanted))
         self._tell("looking for sub-classes")
@@ -125,9 +140,11 @@ class RobustnessReport:
         every = np.concatenate([self.y, known[1]])
         subject = subject_of(model, self.X, every, name)
         self.notes: list[str] = [] if not subject.why else [f"It was attacked by its decisions alone ({subject.why})"]
+        more = [subject_of(other, self.X, every, title) for title, other in (beside or {}).items()]
+        strange = [one for one in (subject, *more) if one.altered]
+        self.notes += [f"Nothing is proven of the {one.name}: {one.altered}." for one in strange]
         self.model = self._part(subject)
-        more = (beside or {}).items()
-        self.beside = tuple(self._part(subject_of(other, self.X, every, title)) for title, other in more)
+        self.beside = tuple(map(self._part, more))
         self.head: Part | None = None
         self.refit: Part | None = None
         if compare is not False:
@@ -200,6 +217,7 @@ class RobustnessReport:
 
         return " ".join(sentences(self))
 
+    @checked
     def save(self, path: str | Path, *, command: str = "", data: str = "", next_commands: Sequence[str] = ()) -> Path:
         """Write one HTML page that needs nothing else, whole or not at all; ``data`` is what it calls the rows."""
         from polyrelu.report.diagnosis_page import write_diagnosis_page
@@ -218,7 +236,7 @@ class RobustnessReport:
 
     def _pool(self, pool: tuple[Any, Any] | None, known: tuple[Tensor, Array]) -> tuple[Tensor, Array]:
         """Rows and labels to walk towards, not too many of them."""
-        rows, labels = known if pool is None else _rows(*pool, "pool")
+        rows, labels = known if pool is None else _rows(*_pair(pool, "pool"), "pool")
         some = np.sort(np.random.default_rng([self.seed, 8]).permutation(len(labels))[:POOL])
         return rows[torch.from_numpy(some)], labels[some]
 
@@ -248,14 +266,22 @@ class RobustnessReport:
             self.refit = cross_fitted(self, again, f"{subject.name}, fitted anew like the head")
 
 
+def _pair(given: Any, name: str) -> tuple[Any, Any]:
+    good = isinstance(given, tuple | list) and len(given) == 2
+    require(good, name, type(given).__name__, "rows and labels, (X, y)")
+    X, y = given
+    return X, y
+
+
 def _finite(number: float) -> float | None:
     return number if math.isfinite(number) else None
 
 
 def _rows(X: Any, y: Any, name: str) -> tuple[Tensor, Array]:
     """Rows (n, D) in float64 and labels (n,), checked."""
-    rows = (X.detach().cpu() if isinstance(X, Tensor) else torch.as_tensor(np.asarray(X))).double()
-    labels = y.detach().cpu().numpy() if isinstance(y, Tensor) else np.asarray(y)
+    rows = plain_tensor(name, X).cpu().double()
+    labels = plain_tensor("y", y).cpu().numpy() if isinstance(y, Tensor) else np.asarray(y)
+    require(labels.dtype.kind in "biufUSO", "y", f"{labels.dtype} labels", "numbers or text")
     require(rows.ndim == 2 and min(rows.shape) > 0, f"{name}.shape", tuple(rows.shape), "(n, D), one row per point")
     require(bool(rows.isfinite().all()), name, "NaN or infinity", "finite numbers")
     require(labels.shape == (len(rows),), "y.shape", labels.shape, f"({len(rows)},), one label per row")

@@ -18,10 +18,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from polyrelu.checks import answer
 from polyrelu.errors import InputError, require
-from polyrelu.nets import Net
 from polyrelu.report.diagnosis_words import EXACT, NONE, PROVEN
-from polyrelu.robust._foreign_layers import Flat
+from polyrelu.robust._foreign_layers import Flat, Opaque
+from polyrelu.robust._foreign_readers import check_initialised
 from polyrelu.robust.attacks.decision import Decided, decision_attack
 from polyrelu.robust.attacks.pool import Own
 from polyrelu.robust.attacks.strongest import strongest
@@ -29,12 +30,17 @@ from polyrelu.robust.bounds import FEW
 from polyrelu.robust.bracket import Bracket, BracketStatus, bracket, check_sandwich
 from polyrelu.robust.certify.branch import Budget
 from polyrelu.robust.curve import RobustCurve, curve
-from polyrelu.robust.foreign import as_module, certified, codes, decisions, provable
+from polyrelu.robust.foreign import as_module, certified, codes, decisions, is_linear, provable
+from polyrelu.robust.genuine import altered
 from polyrelu.robust.margin import Score
 from polyrelu.robust.result import settled
 
 EFFORT = Budget(nodes=0)  # the root of branch and bound proves nearly all there is, in a tenth of the time
+ALIKE = (
+    0.99  # of some rows: a copy that decides like its original is attacked in its place; what breaks is asked of both
+)
 QUERIES = 1000  # decisions a point where there is no gradient
+BARE = "a bare predict function"
 Array = NDArray[Any]
 
 
@@ -43,18 +49,22 @@ Array = NDArray[Any]
 class Subject:
     """A fitted classifier as attacks see it.
 
+    model : what was given, which proofs are about
     score : its logits, differentiable; or its bare decisions, where ``module`` is None and ``why`` says why
     logits : 1, or one for each class
     predict : its own decisions, rows as numpy -> labels; None for a torch module, which is its own judge
+    altered : why nothing is proven of it, where its class is not a known one unchanged; else ""
     """
 
     name: str
+    model: Any
     score: Score
     module: nn.Module | None
     classes: Array
     logits: int
     predict: Callable[[Any], Any] | None
     why: str = ""
+    altered: str = ""
 
     def labels(self, y: Any) -> Tensor:
         """Labels as the logits count them."""
@@ -65,9 +75,8 @@ class Subject:
         if self.predict is not None:
             return np.asarray(self.predict(X.numpy()))
         with torch.no_grad():
-            scores = torch.cat([self.score(rows) for rows in torch.split(X, 4096)])
-        found: Array = self.classes[((scores > 0).long() if scores.ndim == 1 else scores.argmax(dim=1)).numpy()]
-        return found
+            scores = torch.cat([answer(self.score, rows, "model") for rows in torch.split(X, 4096)])
+        return _named(scores, self.classes)
 
 
 @final
@@ -112,25 +121,88 @@ def subject_of(model: Any, X: Tensor, y: Any, name: str | None = None) -> Subjec
     name = str(getattr(model, "__name__", type(model).__name__)) if name is None else name
     predict = getattr(model, "predict", model)
     if isinstance(model, nn.Module):
-        module = as_module(model)
-        return Subject(name, module, module, _classes(_logits(module, X), np.unique(y)), _logits(module, X), None)
+        return _of_module(model, X, np.unique(y), name)
     require(callable(predict), "model", name, "a fitted classifier, a torch module or a predict function")
     if predict is model:
         classes = np.unique(np.concatenate([np.asarray(y), np.asarray(predict(X.numpy()))]))
-        return Subject(name, Decided(predict, classes), None, classes, len(classes), predict, "a bare predict function")
+        return Subject(name, model, Decided(predict, classes), None, classes, len(classes), predict, BARE)
     require(hasattr(model, "classes_"), "model", name, "a fitted classifier: this one has no classes_ yet")
     predict = partial(decisions, model)
     classes = np.asarray(model.classes_)
     try:
         module = as_module(model, X[:500].numpy())
     except InputError as error:
-        return Subject(name, Decided(predict, classes), None, classes, len(classes), predict, str(error))
-    return Subject(name, module, module, classes, _logits(module, X), predict)
+        return Subject(name, model, Decided(predict, classes), None, classes, len(classes), predict, str(error))
+    said = altered(model)
+    module = Opaque(module) if said else module
+    return Subject(name, model, module, module, classes, _logits(module, X), predict, altered=said)
 
 
-def _logits(module: nn.Module, X: Tensor) -> int:
-    with torch.no_grad():
-        shape = module(X[:1]).shape
+def _of_module(model: nn.Module, X: Tensor, present: Array, name: str) -> Subject:
+    """A torch module, by a copy of it in float64 and eval mode; if altered, only where the copy decides like it."""
+    check_initialised(model)
+    said, copied, why = altered(model), None, ""
+    try:
+        copied = as_module(model)
+    except InputError as error:
+        why = str(error)
+    if copied is not None and not said:
+        logits = _logits(copied, X)
+        return Subject(name, model, copied, copied, _classes(logits, present), logits, None)
+    logits = _logits(partial(_eval_logits, model), X)
+    classes = _classes(logits, present)
+
+    def decided(rows: Any) -> Array:
+        parts = torch.split(torch.as_tensor(rows), 4096)
+        return _named(torch.cat([_eval_logits(model, part) for part in parts]), classes)
+
+    if copied is not None and _alike(copied, decided, X[:500], classes):
+        module = Opaque(copied)
+        return Subject(name, model, module, module, classes, logits, decided, altered=said)
+    why = why or "a copy of it in float64 does not decide like it"
+    return Subject(name, model, Decided(decided, classes), None, classes, len(classes), decided, why, said)
+
+
+def _alike(module: nn.Module, decided: Callable[[Any], Array], X: Tensor, classes: Array) -> bool:
+    """Does a copy decide like its original, about nearly all rows? What breaks is asked of the original besides."""
+    try:
+        with torch.no_grad():
+            return float((_named(module(X), classes) == decided(X)).mean()) >= ALIKE
+    except Exception:  # a module of someone else's may do anything in float64
+        return False
+
+
+def _eval_logits(model: nn.Module, X: Tensor) -> Tensor:
+    """Logits of the module itself, in its dtype and on its device; it is in eval mode meanwhile, and not after."""
+    like = next((one for one in model.parameters() if one.is_floating_point()), X)
+    before = {layer: layer.training for layer in model.modules()}
+    model.eval()
+    try:
+        with torch.no_grad():
+            logits: Tensor = Flat()(model(X.to(like)).cpu().double())
+            return logits
+    finally:
+        for layer, training in before.items():
+            layer.training = training
+
+
+def _named(scores: Tensor, classes: Array) -> Array:
+    """The class with the largest logit, or of two by the sign of one."""
+    found: Array = classes[((scores > 0).long() if scores.ndim == 1 else scores.argmax(dim=1)).numpy()]
+    return found
+
+
+def _logits(score: Score, X: Tensor) -> int:
+    """How many logits it gives the first row; an InputError if it does not take it."""
+    try:
+        with torch.no_grad():
+            shape = tuple(score(X[:1]).shape)
+    except RuntimeError as error:
+        why = str(error).splitlines()[0]
+        raise InputError(
+            f"X.shape={tuple(X.shape)}: expected rows that the model takes, but it says: {why}."
+        ) from error
+    require(shape in ((1,), (1, shape[-1])), "model(X).shape", shape, "(n,) or (n, C) for n rows")
     return 1 if len(shape) == 1 else int(shape[1])
 
 
@@ -168,9 +240,9 @@ def measure(
         both = bracket(subject.module, rows, labels, budget=EFFORT, widest=FEW, pool=own, seed=seed)
         lower, upper, step = both.lower, both.upper, both.perturbation
         proof, how = PROVEN, "its gradients"
-        if not (isinstance(subject.module, Net) and provable(subject.module)):
-            more = certified(subject.module, rows, labels, budget=EFFORT)
-            proof = NONE if more is None else EXACT if _is_linear(subject.module) else PROVEN
+        if not provable(subject.module):
+            more = certified(subject.model, rows, labels, budget=EFFORT)
+            proof = NONE if more is None else EXACT if is_linear(subject.module) else PROVEN
             lower = lower if more is None else torch.maximum(lower, more)
             if proof != EXACT:
                 upper, step = _harder(subject.module, rows, labels, upper, step, own, radii, seed)
@@ -180,12 +252,6 @@ def measure(
     status = tuple(_status(low, high) for low, high in zip(lower.tolist(), upper.tolist(), strict=True))
     nodes = torch.zeros(len(rows), dtype=torch.long)
     return Measured(subject.name, clean, Bracket(lower, upper, step, status, 2.0, nodes), proof, how)
-
-
-def _is_linear(module: nn.Module) -> bool:
-    """Affine maps alone, of which closed forms are exact; duels of three classes and more are proven, not exact."""
-    kinds = (nn.Linear, nn.Identity, nn.Dropout, nn.Sequential, Flat)
-    return all(type(layer) in kinds for layer in module.modules())
 
 
 def _harder(

@@ -22,7 +22,7 @@ from torch import Tensor
 
 from polyrelu.data import Dataset
 from polyrelu.errors import InputError, require
-from polyrelu.files import output_folder, write_atomically
+from polyrelu.files import output_folder, parse_json, read_text, write_atomically
 from polyrelu.nets import Net
 from polyrelu.robust import bracket as room
 from polyrelu.robust import crosscheck
@@ -242,12 +242,13 @@ def require_same(folder: Path, identity: dict[str, Any]) -> int:
     """The number of points this evaluation had when it was last run in the folder, 0 if never; another is refused."""
     path = folder / RECORD
     try:
-        record = json.loads(path.read_text(encoding="utf-8"))
+        record = parse_json(read_text(path))
     except FileNotFoundError:
         return 0
     except (OSError, ValueError):
         record = None
     good = isinstance(record, dict) and record.get("format") == FORMAT and isinstance(record.get("identity"), dict)
+    good = good and isinstance(record.get("points", 1), int)
     require(good, "out", path, "an evaluation written by this version of polyrelu; remove it or choose another --out")
     there, differ = record["identity"], []
     for key, now in identity.items():

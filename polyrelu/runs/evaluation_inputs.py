@@ -16,7 +16,7 @@ from polyrelu.data._columns import Takes
 from polyrelu.data.labelled import places, read_labelled
 from polyrelu.errors import InputError, require
 from polyrelu.nets import Net, load, load_reference
-from polyrelu.nets.classes import classes_of
+from polyrelu.nets.classes import classes_of, feature_names, label_name
 from polyrelu.nets.store import about
 from polyrelu.runs.evaluation_settings import EvaluationSettings
 from polyrelu.runs.folder import NET
@@ -52,8 +52,9 @@ def read_points(net: Net, settings: EvaluationSettings) -> Dataset:
     said = about(file) if settings.p is None and file.is_file() else {}
     if "classes" not in said:
         return read(settings.data)
-    classes, names = classes_of(said, file), said.get("features")
-    takes = Takes(net.dim, None if names is None else tuple(names), said.get("label"))
+    classes = classes_of(said, file)
+    require(len(classes) == max(2, net.outputs), "net", file, f"{max(2, net.outputs)} classes, it names {len(classes)}")
+    takes = Takes(net.dim, feature_names(said, file, net.dim), label_name(said, file))
     table = read_labelled(settings.data, takes=takes)
     if table.y is None:
         raise InputError(f"data={settings.data}: has no labels: expected classes of the head, such as {classes[0]}.")

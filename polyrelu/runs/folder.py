@@ -13,7 +13,7 @@ import torch
 
 import polyrelu
 from polyrelu.errors import InputError, require
-from polyrelu.files import write_atomically, written_together
+from polyrelu.files import parse_json, read_text, write_atomically, written_together
 from polyrelu.nets import PolyReLUNet, load, save
 from polyrelu.report.summary import RunSummary
 from polyrelu.runs.settings import FlowSettings
@@ -72,7 +72,7 @@ def read_record(folder: Path) -> dict[str, Any]:
     """What run.json of a folder says."""
     path = folder / RECORD
     try:
-        record = json.loads(path.read_text(encoding="utf-8"))
+        record = parse_json(read_text(path))
     except OSError:
         raise InputError(f"out={folder}: expected a folder with a run to resume; it has no {RECORD}.") from None
     except ValueError:

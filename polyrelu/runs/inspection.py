@@ -15,7 +15,7 @@ from typing import Any, Protocol, final
 
 from polyrelu.bias.decomposition import AVERAGES
 from polyrelu.errors import InputError, require
-from polyrelu.files import output_folder, write_atomically
+from polyrelu.files import output_folder, parse_json, read_text, write_atomically
 from polyrelu.nets import PolyReLUNet
 from polyrelu.runs import inspection_figures as figures
 from polyrelu.runs import inspection_margins as margins
@@ -226,7 +226,7 @@ def _clear(folder: Path) -> None:
     """Take away the results of an earlier inspection, which may be of another net; refuse files of another program."""
     path = folder / RECORD
     try:
-        record = json.loads(path.read_text(encoding="utf-8"))
+        record = parse_json(read_text(path))
     except FileNotFoundError:
         return
     except (OSError, ValueError):

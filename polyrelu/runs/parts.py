@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import zipfile
-import zlib
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import final
@@ -11,11 +10,12 @@ from typing import final
 import numpy as np
 import torch
 
+from polyrelu.arrays import DAMAGED, open_npz
 from polyrelu.files import write_atomically
 from polyrelu.robust.bracket import Bracket, BracketStatus
+from polyrelu.robust.norms import check_norm
 
 SIZE = 100  # points in a part: seconds to a minute of work
-UNREADABLE = (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile, zlib.error)
 
 
 @final
@@ -55,17 +55,21 @@ def read_part(folder: Path, start: int, count: int, fingerprint: str) -> Part | 
     That is where there is none, a shorter one, one of other settings, or a damaged one: nothing is repaired or trusted.
     """
     try:
-        with _path(folder, start).open("rb") as stream, np.load(stream, allow_pickle=False) as stored:
+        with open_npz(_path(folder, start)) as stored:
             if str(stored["fingerprint"]) != fingerprint:
                 return None
             status = tuple(BracketStatus[str(name)] for name in stored["status"][:count])
             lower, upper, perturbation, nodes = (
                 torch.from_numpy(stored[name][:count]) for name in ("lower", "upper", "perturbation", "nodes")
             )
-            norm, seconds = float(stored["norm"]), float(stored["seconds"])
-    except UNREADABLE:
+            norm, seconds = check_norm(float(stored["norm"])), float(stored["seconds"])
+    except DAMAGED:
         return None
-    if any(len(field) != count for field in (status, lower, upper, perturbation, nodes)):
+    whole = (len(status),) == lower.shape == upper.shape == nodes.shape == perturbation.shape[:1] == (count,)
+    floats = all(part.dtype == torch.float64 for part in (lower, upper, perturbation)) and perturbation.ndim == 2
+    if not whole or not floats or nodes.dtype != torch.int64 or not math.isfinite(seconds):
+        return None
+    if not bool(((lower >= 0) & (lower <= upper)).all() and perturbation.isfinite().all()):
         return None
     return Part(start, Bracket(lower, upper, perturbation, status, norm, nodes), seconds)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import math
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,8 +18,9 @@ from polyrelu.data._columns import Takes
 from polyrelu.data.labelled import places, read_labelled
 from polyrelu.data.tables import SUFFIXES, Table, table_blocks
 from polyrelu.errors import InputError, require
-from polyrelu.files import output_folder, write_atomically
+from polyrelu.files import open_file, output_folder, write_atomically
 from polyrelu.nets import store
+from polyrelu.nets.classes import feature_names, label_name
 from polyrelu.robust.certify.branch import Budget
 from polyrelu.runs.heads import Watcher
 from polyrelu.runs.kept_rows import Decided, KeptRows, file_hash
@@ -56,11 +58,13 @@ def read_head(path: str) -> tuple[PolyReLUClassifier, Takes, float | None]:
         head, about = PolyReLUClassifier.load(path), store.about(path)
     except InputError as error:
         raise InputError(str(error).replace("path=", "head=", 1)) from None
-    names = about.get("features")
     if hasattr(head, "feature_names_in_"):
         del head.feature_names_in_  # columns are put in order here
-    takes = Takes(head.n_features_in_, None if names is None else tuple(names), about.get("label"))
-    return head, takes, about.get("median_centred_norm")
+    takes = Takes(head.n_features_in_, feature_names(about, path, head.n_features_in_), label_name(about, path))
+    typical = about.get("median_centred_norm")
+    good = typical is None or (isinstance(typical, int | float) and 0 < typical < math.inf)
+    require(good, "head", path, f"a median centred norm > 0, it says {typical!r:.40}")
+    return head, takes, typical
 
 
 def predict(file: str, data: str, label: str | None, radius: bool, out: Path | None, watcher: Watcher) -> Predicted:
@@ -183,6 +187,7 @@ def _require_replaceable(out: Path) -> None:
     require(out.suffix.lower() == ".csv", "out", out, "a name that ends in .csv")
     require(not out.is_dir(), "out", out, "a file, this is a folder")
     if out.exists():
-        with out.open(encoding="utf-8", errors="replace") as stream:
-            mine = stream.readline().startswith(",".join(HEADER))
+        require(out.is_file(), "out", out, "the name of an ordinary file")
+        with open_file(out) as stream:
+            mine = stream.read(100).decode("utf-8", "replace").startswith(",".join(HEADER))
         require(mine, "out", out, "another name: it is there and holds no predictions")

@@ -17,13 +17,13 @@ from pathlib import Path
 from typing import Any, final
 
 from polyrelu.errors import InputError, require
-from polyrelu.files import output_folder, write_atomically
+from polyrelu.files import output_folder, parse_json, read_text, write_atomically
 from polyrelu.sweep.record import Answer, Job, Record, key_of
 from polyrelu.sweep.values import decode, digest, encode
 
 FORMAT = "polyrelu-sweep-1"
 SWEEP, RESULTS, FAILURES, LOCK = "sweep.json", "results", "failures", ".lock"
-PATIENCE = 0.3  # seconds to wait for a lock: whoever only looks at it lets go at once
+PATIENCE = 60.0  # seconds to wait for those who only look at a lock; they let go at once
 
 
 @final
@@ -65,7 +65,8 @@ class Folder:
             name = f"{kind}/{key}.json"
             content = _content(self.path / name)
             if content is not None and content.get("key") == key and self._mine(content):
-                return _record(content, name)
+                with contextlib.suppress(KeyError, TypeError, ValueError, AttributeError):  # of another version
+                    return _record(content, name)
         return None
 
     def others(self, known: set[str]) -> list[Record]:
@@ -92,7 +93,7 @@ def opened(out: str | Path, job: Job) -> Iterator[Folder]:
     """The folder for ``job`` alone as long as the block lasts; one that another run or another job has is refused."""
     path = output_folder(out)
     with (path / LOCK).open("a+", encoding="utf-8") as lock:
-        if not _try_lock(lock.fileno(), fcntl.LOCK_EX, PATIENCE):
+        if not _alone(lock.fileno()):
             lock.seek(0)
             raise InputError(
                 f"out={path}: another run (process {lock.read().strip() or 'unknown'}) is at work in this folder; "
@@ -115,7 +116,11 @@ def opened(out: str | Path, job: Job) -> Iterator[Folder]:
 
 def stored_sweep(path: Path) -> dict[str, Any] | None:
     """What sweep.json says; None where there is none."""
-    if not (path / SWEEP).exists():
+    try:
+        there = (path / SWEEP).exists()
+    except OSError as error:
+        raise InputError(f"out={path}: expected a folder that can be read ({error.strerror}).") from None
+    if not there:
         return None
     content = _content(path / SWEEP)
     if content is None or not {"function", "version", "settings"} <= content.keys():
@@ -123,14 +128,18 @@ def stored_sweep(path: Path) -> dict[str, Any] | None:
             f"out={path}: its {SWEEP} was not written by a sweep of this version of polyrelu, or is damaged; "
             "choose another --out."
         )
-    return {**content, "settings": decode(content["settings"])}
+    settings = decode(content["settings"])
+    texts = all(isinstance(content[name], str) for name in ("function", "version"))
+    listed = isinstance(settings, list) and all(isinstance(one, dict) for one in settings)
+    require(texts and listed, "out", path, f"a {SWEEP} as sweeps write it; choose another --out")
+    return {**content, "settings": settings}
 
 
 def at_work(path: Path) -> bool:
     """Is a run at work in this folder now?"""
     try:
         with (path / LOCK).open() as lock:
-            return not _try_lock(lock.fileno(), fcntl.LOCK_SH, 0)
+            return not _locked(lock.fileno(), fcntl.LOCK_SH)
     except OSError:
         return False
 
@@ -147,22 +156,29 @@ def room(path: str | Path, done: int, total: int) -> Iterator[None]:
         ) from None
 
 
-def _try_lock(descriptor: int, kind: int, patience: float) -> bool:
-    until = time.monotonic() + patience
-    while True:
-        try:
-            fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
-            return True
-        except BlockingIOError:
-            if time.monotonic() >= until:
-                return False
-            time.sleep(0.02)
+def _alone(descriptor: int) -> bool:
+    """Take the lock for a run. Where it can only be shared, somebody looks at it for a moment, and no run has it."""
+    until = time.monotonic() + PATIENCE
+    while not _locked(descriptor, fcntl.LOCK_EX):
+        if not _locked(descriptor, fcntl.LOCK_SH) or time.monotonic() >= until:
+            return False
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
+        time.sleep(0.02)
+    return True
+
+
+def _locked(descriptor: int, kind: int) -> bool:
+    try:
+        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def _content(path: Path) -> dict[str, Any] | None:
     """What one of our files holds; None where it is missing, damaged or of something else."""
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = parse_json(read_text(path))
         if not isinstance(content, dict) or content.pop("format") != FORMAT or content.pop("check") != digest(content):
             return None
     except (OSError, ValueError, KeyError, RecursionError):
@@ -173,5 +189,9 @@ def _content(path: Path) -> dict[str, Any] | None:
 def _record(content: Mapping[str, Any], name: str) -> Record:
     settings, result, seconds = decode(content["settings"]), decode(content.get("result")), content["seconds"]
     error, details, versions = content.get("error", ""), content.get("details", ""), content.get("versions", {})
+    if not isinstance(seconds, int | float) or not isinstance(settings, dict) or not isinstance(versions, dict):
+        raise TypeError("not a record")
+    if not isinstance(error, str) or not isinstance(details, str):
+        raise TypeError("not a failure")
     limit = content.get("time_limit") if isinstance(content.get("time_limit"), int | float) else None
     return Record(content["key"], settings, result, error, name, seconds, details, versions, limit)

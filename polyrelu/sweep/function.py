@@ -12,17 +12,20 @@ import importlib.metadata
 import importlib.util
 import inspect
 import re
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
 import polyrelu
+from polyrelu.checks import checked
 from polyrelu.errors import InputError, require
 
 F = TypeVar("F", bound=Callable[..., Any])
 ATTRIBUTE = "__sweepable_sources__"
 
 
+@checked
 def sweepable(sources: tuple[str, ...] = ()) -> Callable[[F], F]:
     """Mark ``f(**settings) -> plain value`` as one that sweeps may call; no other function can be named in a sweep.
 
@@ -36,6 +39,7 @@ def sweepable(sources: tuple[str, ...] = ()) -> Callable[[F], F]:
     return mark
 
 
+@checked
 def find(name: str) -> Callable[..., Any]:
     """The marked function called "package.module:name"."""
     module_name, _, attribute = name.partition(":")
@@ -76,9 +80,12 @@ def check_settings(name: str, function: Callable[..., Any], settings: Mapping[st
     require(not missing, "settings", dict(settings), f"{' and '.join(missing)} as well, {name} needs it")
 
 
+@checked
 def version(function: Callable[..., Any]) -> str:
     """Version of the function's distribution and a hash of every source file its results depend on."""
-    package = function.__module__.partition(".")[0]
+    package = str(getattr(function, "__module__", "")).partition(".")[0]
+    written = package in sys.modules and hasattr(sys.modules[package], "__file__")
+    require(written, "function", getattr(function, "__name__", function), "a function of a module in a file")
     files: dict[str, Path] = {}
     for name in (function.__module__, *getattr(function, ATTRIBUTE, ())):
         files.update(_files(name))

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
 
+from polyrelu.checks import checked
 from polyrelu.errors import InputError, require
 from polyrelu.files import write_atomically
 from polyrelu.sweep.folder import SWEEP, Folder, at_work, stored_sweep
@@ -62,6 +63,7 @@ class Status:
         }
 
 
+@checked
 def status(path: str | Path) -> Status:
     """How far the sweep in this folder is; it may be running."""
     folder, wanted = _open(Path(path))
@@ -73,12 +75,14 @@ def status(path: str | Path) -> Status:
     return Status(job.function, job.version, len(wanted), done, failures, len(others), seconds, at_work(folder.path))
 
 
+@checked
 def read_records(path: str | Path) -> list[Record]:
     """Every record of a folder: those last asked for in their order, then the others by key."""
     folder, wanted = _open(Path(path))
     return [record for key in wanted if (record := folder.read(key)) is not None] + folder.others(set(wanted))
 
 
+@checked
 def export(path: str | Path, to: str | Path) -> int:
     """Write all records of a folder as a table, one row each, and say how many; a file is there whole or not at all.
 
@@ -109,7 +113,7 @@ def _flat(name: str, value: Any) -> dict[str, Any]:
 
 
 def _write(path: Path, rows: list[dict[str, Any]], kind: str) -> None:
-    with path.open("w", encoding="utf-8", newline="") as stream:
+    with path.open("w", encoding="utf-8", errors="backslashreplace", newline="") as stream:
         if kind == ".jsonl":
             stream.writelines(json.dumps(_text(row), ensure_ascii=False, allow_nan=False) + "\n" for row in rows)
             return

@@ -25,6 +25,7 @@ from polyrelu.sweep.function import find, version
 from polyrelu.sweep.local import RETRIES, TURN, require_version
 from polyrelu.sweep.ray_address import check_address, last_line
 from polyrelu.sweep.record import Answer, Job, Watcher, out_of_time
+from polyrelu.threads import prepare
 
 AHEAD = 2  # tasks in flight for each core, so that none waits for the next
 STORE = 512 * 2**20  # bytes of memory for results on their way; more goes to disk
@@ -128,6 +129,7 @@ def run_task(name: str, wanted: str, key: str, settings: Any) -> dict[str, Any]:
 
 @cache
 def _found(name: str) -> tuple[Callable[..., Any], str]:
+    prepare()
     function = find(name)
     return function, version(function)
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from polyrelu.checks import checked
 from polyrelu.errors import InputError, require
 from polyrelu.interrupt import Patience
 from polyrelu.sweep import local
@@ -18,10 +18,12 @@ from polyrelu.sweep.ray_address import probe_address
 from polyrelu.sweep.record import Answer, Job, Record, Silent, Watcher
 from polyrelu.sweep.sweep import Sweep, check_call, check_time_limit
 from polyrelu.sweep.values import encode
+from polyrelu.threads import cores
 
 ENGINES = ("local", "ray")
 
 
+@checked
 def run_sweep(
     sweep: Sweep,
     out: str | Path,
@@ -119,8 +121,3 @@ def _run(
             raise InputError(f"out={folder.path}: {len(missing) - len(found)} settings were not run.")
         raise KeyboardInterrupt
     return found
-
-
-def cores() -> int:
-    """Cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

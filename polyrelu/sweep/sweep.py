@@ -7,12 +7,14 @@ import json
 import math
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, final
 
+from polyrelu.checks import checked, shown
 from polyrelu.errors import InputError, require
+from polyrelu.files import read_text
 from polyrelu.sweep.function import check_settings, find, nearest
 from polyrelu.sweep.values import decode, encode
 
@@ -40,6 +42,8 @@ class Sweep:
     def __post_init__(self) -> None:
         check_time_limit(self.time_limit)
         require(isinstance(self.function, str), "function", self.function, 'text such as "package.module:function"')
+        listed = isinstance(self.settings, Iterable) and not isinstance(self.settings, str | bytes | Mapping)
+        require(listed, "settings", shown(self.settings), "a list of tables of settings by name")
         plain = []
         for number, one in enumerate(self.settings):
             require(isinstance(one, Mapping), f"settings[{number}]", one, "a table of settings by name")
@@ -52,7 +56,9 @@ class Sweep:
     @classmethod
     def grid(cls, function: str, grid: Mapping[str, Sequence[Any]], fixed: Mapping[str, Any] | None = None) -> Sweep:
         """Every combination of the lists in ``grid``, the last one changing fastest, each with all of ``fixed``."""
-        fixed = fixed or {}
+        fixed = {} if fixed is None else fixed
+        for name, table in (("grid", grid), ("fixed", fixed)):
+            require(isinstance(table, Mapping), name, shown(table), "a table of settings by name")
         require(len(grid) > 0, "grid", dict(grid), "at least one list of values")
         for key, values in grid.items():
             listed = isinstance(values, Sequence) and not isinstance(values, str | bytes)
@@ -65,6 +71,7 @@ class Sweep:
         return cls(function, [{**dict(zip(grid, row, strict=True)), **fixed} for row in rows])
 
     @classmethod
+    @checked
     def read(cls, path: str | Path, *, call: bool = False) -> Sweep:
         """The sweep in a .toml or .json file: ``function``, ``fixed``, ``grid`` or ``settings``, ``time_limit`` if any.
 
@@ -83,7 +90,7 @@ class Sweep:
 def _parse(path: Path) -> tuple[str, Any]:
     require(path.suffix in (".toml", ".json"), "file", path, "a sweep file that ends in .toml or .json")
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = read_text(path, "utf-8-sig")
     except OSError as error:
         raise InputError(f"file={path}: expected a sweep file that can be read ({error.strerror}).") from None
     except UnicodeDecodeError as error:

@@ -38,7 +38,7 @@ def decode(value: Any) -> Any:
     """The inverse of `encode`."""
     if isinstance(value, dict):
         if value.keys() == {FLOAT}:
-            return float(value[FLOAT])
+            return float(str(value[FLOAT]))
         return {key.removeprefix(MARK): decode(item) for key, item in value.items()}
     return [decode(item) for item in value] if isinstance(value, list) else value
 

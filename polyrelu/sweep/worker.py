@@ -18,12 +18,14 @@ from typing import Any
 from polyrelu.errors import InputError
 from polyrelu.sweep.call import call
 from polyrelu.sweep.function import find, version
+from polyrelu.threads import prepare
 
 PR_SET_PDEATHSIG = 1  # prctl: the kernel ends this process with its parent, whatever it is doing
 
 
 def main() -> None:
     """Answer until stdin ends."""
+    prepare()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)

@@ -19,6 +19,9 @@ from typing import Protocol
 import torch
 from torch import Tensor, nn
 
+from polyrelu.checks import answer
+from polyrelu.data import Dataset
+from polyrelu.errors import require
 from polyrelu.nets import PolyReLUNet
 from polyrelu.train.losses import log_add, pull
 
@@ -126,6 +129,18 @@ def logits(net: nn.Module, x: Tensor) -> Tensor:
     """Outputs as (n, C), one logit as (n, 1)."""
     f: Tensor = net(x)
     return f[:, None] if f.ndim == 1 else f
+
+
+def outputs_of(net: nn.Module, data: Dataset) -> int:
+    """Number of logits of a module that can be trained on these data, or an InputError."""
+    trained = [p for p in net.parameters() if p.requires_grad]
+    require(bool(trained), "net", type(net).__name__, "a module with parameters to train")
+    floats = all(p.is_floating_point() for p in trained)
+    require(floats, "net", "weights that are no floating numbers", "a module in float32 or float64")
+    f = answer(net, data.rows(0, 1).to(trained[0].dtype), "net")
+    require(f.requires_grad, "net(X)", "no gradient", "logits that depend on the parameters")
+    require(bool(f.isfinite().all()), "net(X)", "NaN or infinity", "finite logits")
+    return 1 if f.ndim == 1 else f.shape[1]
 
 
 def relative_loss(name: str, f: Tensor, y: Tensor, frame: float, log_weight: Tensor | None = None) -> Tensor:

@@ -19,10 +19,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from polyrelu.checks import checked
 from polyrelu.data import BLOCK, Dataset
 from polyrelu.errors import require
 from polyrelu.nets import PolyReLUNet
-from polyrelu.train.backward import gradient_of, logits
+from polyrelu.train.backward import gradient_of, logits, outputs_of
 from polyrelu.train.batches import Batches
 from polyrelu.train.landing import Status, Until
 from polyrelu.train.losses import check_loss, log_add, pull, rivals
@@ -36,6 +37,7 @@ EPS = 1e-8  # Adam's
 LONG = 20_000  # rows; a pass over more is long, and told of after every so many
 
 
+@checked
 def descend(
     net: nn.Module,
     data: Dataset,
@@ -313,8 +315,7 @@ def check(net: nn.Module, data: Dataset, method: str, rate: float, steps: int, b
             "weights too small for this dtype",
             "a larger scale, float64, or flow, which takes any",
         )
-    with torch.no_grad():
-        found = logits(net, data.rows(0, 1).to(next(net.parameters()).dtype)).shape[1]
+    found = outputs_of(net, data)
     outputs = 1 if data.binary else data.classes
     require(found == outputs, "net", f"{found} outputs", f"{outputs}, for the labels of {data.name}")
     require(method in METHODS, "method", method, f"one of {', '.join(METHODS)}")

@@ -12,13 +12,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-import torch
 from torch import nn
 
+from polyrelu.checks import checked
 from polyrelu.data import Dataset
 from polyrelu.errors import require
 from polyrelu.nets import PolyReLUNet
-from polyrelu.train.backward import logits
+from polyrelu.train.backward import outputs_of
 from polyrelu.train.finish import finish
 from polyrelu.train.landing import Status, Until
 from polyrelu.train.late import SEPARATED, ready
@@ -32,6 +32,7 @@ LN10 = math.log(10)
 ADDED = ("steps", "rejected", "inside")  # counts that add up over the parts of a run
 
 
+@checked
 def flow(
     net: nn.Module,
     data: Dataset,
@@ -138,10 +139,7 @@ def _check(
         require(not frozen, "net", f"frozen {', '.join(frozen)}", "all weights trained; use descend for frozen ones")
         found = net.outputs
     else:
-        parameters = [p for p in net.parameters() if p.requires_grad]
-        require(bool(parameters), "net", type(net).__name__, "a module with parameters to train")
-        with torch.no_grad():
-            found = logits(net, data.rows(0, 1).to(parameters[0].dtype)).shape[1]
+        found = outputs_of(net, data)
     require(found == outputs, "net.outputs", found, f"{outputs}, for the labels of {data.name}")
     require(surrogate >= 0, "surrogate", surrogate, "a whole number >= 0")
     require(max_evaluations > 0, "max_evaluations", max_evaluations, "a number > 0")

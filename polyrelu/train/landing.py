@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
+from polyrelu.checks import check_fields
 from polyrelu.errors import require
 
 SLACK = 0.01  # a run to loss L aims between 0.99 L and L (a last two-level step may be off by 2 rtol of log L)
@@ -56,6 +57,7 @@ class Until:
     log10_loss: float | None = None
 
     def __post_init__(self) -> None:
+        check_fields(self)
         for name in ("loss", "time"):
             value = getattr(self, name)
             require(value is None or 0 < value < math.inf, f"until.{name}", value, "a positive number")
@@ -81,7 +83,7 @@ class Until:
     @classmethod
     def of(cls, until: float | Until) -> Until:
         """A bare number means a loss."""
-        return until if isinstance(until, Until) else cls(loss=float(until))
+        return until if isinstance(until, Until) else cls(loss=until)
 
 
 def gain(point: Moment) -> float:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any, NamedTuple, final
@@ -14,6 +15,7 @@ from sklearn.utils import assert_all_finite, check_array, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
+from polyrelu.checks import plain_tensor
 from polyrelu.data import Dataset
 from polyrelu.data._rows import Rows, _is_mapped, as_rows
 from polyrelu.errors import InputError, require
@@ -164,18 +166,36 @@ def rows_of(estimator: Any, X: Any, *, reset: bool) -> Rows:
     """
     if isinstance(X, torch.Tensor) or (isinstance(X, np.ndarray) and X.dtype.kind == "f" and _is_mapped(X)):
         rows = as_rows(X.detach() if isinstance(X, torch.Tensor) else X)
-        validate_data(estimator, X, reset=reset, skip_check_array=True)
+        with as_input_error():
+            validate_data(estimator, X, reset=reset, skip_check_array=True)
         return rows
-    return as_rows(validate_data(estimator, X, reset=reset, dtype=(np.float64, np.float32)))
+    with (
+        as_input_error(),
+        np.errstate(over="ignore", invalid="ignore"),
+    ):  # numbers beyond float64 become infinite, which is refused
+        return as_rows(validate_data(estimator, X, reset=reset, dtype=(np.float64, np.float32)))
+
+
+@contextmanager
+def as_input_error() -> Iterator[None]:
+    """A ValueError of scikit-learn's checks is an InputError with the same words; TypeErrors it wants as such."""
+    try:
+        yield
+    except InputError:
+        raise
+    except ValueError as error:
+        raise InputError(str(error)) from None
 
 
 def labels_of(y: Any, n: int, name: str = "y") -> Array:
     """One label for each of n rows, as a numpy array."""
     if y is None:
         raise InputError(f"{name}=None: this estimator requires y to be passed, but the target y is None.")
-    labels: Array = column_or_1d(as_numpy(y), warn=True)
-    assert_all_finite(labels, input_name=name)
-    check_classification_targets(labels)
+    with as_input_error(), np.errstate(invalid="ignore"):  # where scikit-learn looks whether labels are whole numbers
+        labels: Array = column_or_1d(as_numpy(y), warn=True)
+        require(labels.dtype.kind in "biufUSO", name, f"{labels.dtype} labels", "numbers or text")
+        assert_all_finite(labels, input_name=name)
+        check_classification_targets(labels)
     require(len(labels) == n, name, f"{len(labels)} labels", f"{n}, one for each row of X")
     return labels
 
@@ -200,7 +220,8 @@ def shown(labels: Array) -> str:
 def weights_of(sample_weight: Any, n: int) -> Array:
     """Finite numbers >= 0, one a row, not all 0."""
     given = np.full(n, sample_weight) if isinstance(sample_weight, Real) else as_numpy(sample_weight)
-    weights: Array = check_array(given, ensure_2d=False, dtype=np.float64, input_name="sample_weight")
+    with as_input_error(), np.errstate(over="ignore", invalid="ignore"):
+        weights: Array = check_array(given, ensure_2d=False, dtype=np.float64, input_name="sample_weight")
     require(weights.shape == (n,), "sample_weight.shape", weights.shape, f"({n},), one weight for each row of X")
     require(bool((weights >= 0).all()), "sample_weight", weights.min(), "weights >= 0")
     require(bool(weights.any()), "sample_weight", "zero in all rows", "at least one weight > 0")
@@ -209,4 +230,4 @@ def weights_of(sample_weight: Any, n: int) -> Array:
 
 def as_numpy(values: Any) -> Any:
     """Tensors as arrays, whatever device they are on; the rest as it is."""
-    return values.detach().cpu().numpy() if isinstance(values, torch.Tensor) else values
+    return plain_tensor("values", values).cpu().numpy() if isinstance(values, torch.Tensor) else values

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-import zipfile
-from dataclasses import dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -13,8 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import nn
 
+from polyrelu.arrays import DAMAGED, read_npz
+from polyrelu.checks import checked
 from polyrelu.errors import InputError
-from polyrelu.files import write_atomically
+from polyrelu.files import parse_json, write_atomically
 from polyrelu.train.landing import Status
 
 FORMAT = "polyrelu-trajectory-1"
@@ -66,6 +67,17 @@ class History:
             columns[part.name] = np.asarray(rows, dtype=np.float32 if per_neuron else np.float64)
         return cls(**columns)
 
+    def require_whole(self) -> History:
+        """Itself, if every field is of the numbers and the shape that a run leaves; ValueError otherwise."""
+        moments = len(self.clock) if self.clock.ndim == 1 else 0
+        for part in fields(self):
+            values, per_neuron = getattr(self, part.name), part.name.startswith(("cos", "log_con"))
+            shape = values.shape == (moments,) or (part.default_factory is not MISSING and values.size == 0)
+            shape = values.ndim == 2 and len(values) == moments if per_neuron else shape
+            if values.dtype.kind != "f" or not shape or moments == 0:
+                raise ValueError(f"{part.name} is {values.dtype} of shape {values.shape}")
+        return self
+
     def moments(self) -> list[dict[str, Any]]:
         """The inverse of ``of``."""
         names = [part.name for part in fields(self) if len(getattr(self, part.name)) == len(self.clock)]
@@ -116,6 +128,7 @@ class Trajectory:
         """Final flow time."""
         return float(self.history.time[-1])
 
+    @checked
     def save(self, path: str | Path) -> Path:
         """Write everything but the networks as .npz (arrays and a JSON string; loading runs no code)."""
         about = {
@@ -135,23 +148,27 @@ class Trajectory:
         return write_atomically(path, write)
 
     @classmethod
+    @checked
     def load(cls, path: str | Path, net: nn.Module) -> Trajectory:
         """Read what ``save`` wrote, for the network saved beside it."""
         try:
-            with Path(path).open("rb") as stream, np.load(stream, allow_pickle=False) as stored:
-                arrays = {name: stored[name] for name in stored.files}
-            about = json.loads(str(arrays.pop("about")))
+            arrays = read_npz(path)
+            about = parse_json(str(arrays.pop("about")))
             if about["format"] != FORMAT:
                 raise InputError(
                     f"trajectory={path}: written as {about['format']}, expected {FORMAT}; upgrade polyrelu."
                 )
-            history, status = History(**arrays), Status[about["status"]]
+            history, status = History(**arrays).require_whole(), Status[about["status"]]
             kept = {name: about[name] for name in ("evaluations", "seconds", "counts", "settings")}
+            numbers = all(isinstance(kept[name], int | float) for name in ("evaluations", "seconds"))
+            tables = all(isinstance(kept[name], dict) for name in ("counts", "settings"))
+            if not numbers or not tables:
+                raise ValueError("its record is not one of a run")
         except FileNotFoundError:
             raise InputError(f"trajectory={path}: no such file; expected a trajectory.npz.") from None
-        except (OSError, EOFError, KeyError, TypeError, ValueError, zipfile.BadZipFile) as error:
-            if isinstance(error, InputError):
-                raise
+        except InputError:
+            raise
+        except DAMAGED:
             raise InputError(f"trajectory={path}: damaged or foreign file; expected one written by polyrelu.") from None
         return cls(net=net, status=status, history=history, **kept)
 

@@ -13,7 +13,10 @@ import polyrelu
 from polyrelu.estimator import PolyReLUClassifier
 from polyrelu.nets.store import about
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs Unix signals")
+pytestmark = [
+    pytest.mark.waits,
+    pytest.mark.skipif(sys.platform == "win32", reason="needs Unix signals"),
+]
 
 
 def weights(path):

@@ -259,6 +259,15 @@ def test_bad_tables_name_the_column_and_row(tmp_path, lines, parts):
     refused(write(tmp_path / "a.csv", *lines), *parts)
 
 
+@pytest.mark.parametrize("spelling", ["nan", "NaN", "NAN", "Nan", " nAn "])
+@pytest.mark.parametrize("labels", [("cat", "dog", "cat"), ("0", "1", "0"), ("0.5", "1.5", "0.5")], ids=str)
+@pytest.mark.parametrize("row", [0, 1, 3])
+def test_a_label_that_is_nan_in_any_spelling_is_named_by_its_row(tmp_path, spelling, labels, row):
+    cells = [*labels[:row], spelling, *labels[row:]]
+    path = write(tmp_path / "a.csv", "a,b,y", *(f"{i},2,{cell}" for i, cell in enumerate(cells)))
+    refused(path, f"data row {row + 1}", "expected a label in every row")
+
+
 def test_errors_far_down_count_all_rows(tmp_path, monkeypatch):
     monkeypatch.setattr(_sheets, "CELLS", 30)  # ten rows at a time
     lines = [f"{i},2,cat" for i in range(47)]

@@ -7,6 +7,7 @@ import threading
 
 import pytest
 from typer.testing import CliRunner
+from waiting import LIMIT
 
 SMALL = {"dim": 20, "samples": 200, "width": 20, "alpha": 0.05, "positive": 3, "negative": 2}
 
@@ -33,13 +34,13 @@ class Served:
 
     def stop(self):
         self.server.should_exit = True
-        self.thread.join(20)
+        self.thread.join(LIMIT)
         self.socket.close()
         assert not self.thread.is_alive()
 
     def ask(self, path, body=None, **headers):
         """Status, headers and text of an answer."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=LIMIT)
         try:
             given = {"Content-Type": "application/json"} if body is not None else {}
             text = None if body is None else json.dumps(body)

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 import torch
 from typer.testing import CliRunner
+from waiting import LIMIT
 
 from polyrelu.cli import app
 from polyrelu.errors import InputError
@@ -100,6 +101,7 @@ def test_a_run_in_float64_is_looked_at_in_float64(folder, tmp_path):
     torch.testing.assert_close(net.directions(), mine.run.net.directions(), rtol=0, atol=1e-14)
 
 
+@pytest.mark.waits
 def test_it_runs_until_it_is_interrupted(folder):
     pytest.importorskip("uvicorn")
     words = [sys.executable, "-m", "polyrelu.cli", "explore", str(folder), "--port", "0", "--no-browser"]
@@ -108,10 +110,10 @@ def test_it_runs_until_it_is_interrupted(folder):
     ) as child:
         address = child.stdout.readline().strip()
         assert address.startswith("http://127.0.0.1:")
-        with urllib.request.urlopen(address, timeout=30) as answer:
+        with urllib.request.urlopen(address, timeout=LIMIT) as answer:
             assert '"own":"mine"' in answer.read().decode()
         child.send_signal(signal.SIGINT)
-        assert child.wait(20) in (0, 130, -signal.SIGINT)
+        assert child.wait(LIMIT) in (0, 130, -signal.SIGINT)
 
 
 def test_the_page_is_small_and_names_no_other_place():

@@ -3,15 +3,18 @@
 import itertools
 import json
 import re
+import threading
 import time
 
 import pytest
 from PIL import Image
+from waiting import LIMIT
 
 import polyrelu
 from polyrelu.explorer import frames
 from polyrelu.explorer.limits import Setting
 
+pytestmark = pytest.mark.waits
 TEXT = "body *:not(script, option, canvas, [type=range], .bar)"
 SIZES = [(360, 740), (900, 800), (1400, 860)]
 
@@ -21,15 +24,16 @@ class Visit:
 
     def __init__(self, context, address):
         self.context, self.page = context, context.new_page()
-        self.trouble, self.asked = [], []
+        self.trouble, self.asked, self.answered = [], [], []
         self.page.on("console", lambda message: self.trouble.append(message.text))
         self.page.on("pageerror", lambda error: self.trouble.append(str(error)))
         self.page.on("request", lambda request: self.asked.append(request.url))
+        self.page.on("requestfinished", lambda request: self.answered.append(request))
         self.page.goto(address)
 
-    def until(self, expression, seconds=40):
+    def until(self, expression):
         """Wait for a condition (a policy that forbids eval forbids wait_for_function too)."""
-        end = time.monotonic() + seconds
+        end = time.monotonic() + LIMIT
         while not self.page.evaluate(expression):
             assert time.monotonic() < end, f"{expression}: {self.data()} {self.page.inner_text('#trouble')}"
             self.page.wait_for_timeout(40)
@@ -64,6 +68,36 @@ class Visit:
         """The colours of a canvas, to see whether it changed."""
         return self.page.evaluate("(s) => document.querySelector(s).toDataURL()", selector)
 
+    def another(self, selector, before):
+        """The colours of a canvas once they are not those before."""
+        end = time.monotonic() + LIMIT
+        while (now := self.picture(selector)) == before:
+            assert time.monotonic() < end, f"{selector} does not change"
+            self.page.wait_for_timeout(40)
+        return now
+
+    def turns(self, count=3):
+        """Let the page draw so many times, if it wants to."""
+        for _ in range(count):
+            self.page.evaluate("new Promise((done) => requestAnimationFrame(done))")
+        return self
+
+    def still(self):
+        """Wait until nothing is drawn any more."""
+        end, drawn = time.monotonic() + LIMIT, None
+        while drawn != (drawn := self.data()["drawn"]):
+            assert time.monotonic() < end, "it never rests"
+            self.turns()
+        return self
+
+    def looked_at(self, step):
+        """Wait until the server has said how far the point holds at this step."""
+        end = time.monotonic() + LIMIT
+        while not any(one.url.endswith("/point") and one.post_data_json["frame"] == step for one in self.answered):
+            assert time.monotonic() < end, f"nobody asked about step {step}"
+            self.page.wait_for_timeout(40)
+        return self.turns().still()
+
 
 @pytest.fixture
 def visit(browser, served):
@@ -84,6 +118,28 @@ def visit(browser, served):
 
 
 SMALL = "#dim=20&samples=200&width=20&alpha=0.05"  # neurons collapse, and are soon proven
+
+
+@pytest.fixture
+def going(monkeypatch):
+    """Set, flows go on; else they stand still after their sixth frame."""
+    stream, going = frames.stream, threading.Event()
+
+    def held(problem, tell):
+        told = []
+
+        def slowly(message):
+            tell(message)
+            told.append(message["kind"])
+            while told.count("frame") > 5 and not going.is_set():
+                tell({"kind": "working"})
+                time.sleep(0.01)
+
+        return stream(problem, slowly)
+
+    monkeypatch.setattr(frames, "stream", held)
+    yield going
+    going.set()
 
 
 @pytest.fixture(scope="module")
@@ -111,7 +167,7 @@ def test_presets_show_what_they_promise(visit, preset, verdict, low, high):
     assert data["verdict"].startswith(verdict)
     assert low <= float(data["radius"]) <= high
     assert one.page.get_attribute(f"[data-preset={preset}]", "aria-pressed") == "true"
-    assert one.page.inner_text("#words h2")
+    assert one.still().page.inner_text("#words h2")
     for name in ("#sphere canvas", "#flat", "#toward", "#timeline canvas", "#curve canvas", "#matrix canvas"):
         assert len(one.picture(name)) > 2000, name
     if preset == "fooled":
@@ -124,8 +180,8 @@ def test_dragging_p_from_1_to_3_takes_the_same_neurons_from_the_averages_to_the_
     ball = float(one.data()["ball"])
     for p in (1.5, 2, 2.5, 3):
         one.slide("#p", p)
-        one.page.wait_for_timeout(100)
-    one.until("document.body.dataset.verdict === 'single centres'").done()
+        one.until(f"document.querySelector('#power output').textContent === '{p:.2f}'").turns()
+    one.until("location.hash.includes('p=3')").done().until("document.body.dataset.verdict === 'single centres'")
     one.until(f"document.body.dataset.ball > {ball + 0.2}")
     assert 0.64 < float(one.data()["radius"]) < 0.71
     assert one.page.inner_text("#power output") == "3.00"
@@ -145,6 +201,14 @@ def test_the_numbers_shown_are_those_of_the_library(visit):
     one.until(f"document.querySelector('#clock').textContent.includes('t = {float(f'{run.time:.3g}'):g}')")
 
 
+GLIMPSE = """async () => {
+  const play = document.querySelector("#play"), clock = document.querySelector("#clock");
+  play.click();
+  while (clock.textContent.includes("step 0 of")) await new Promise((done) => requestAnimationFrame(done));
+  play.click();
+}"""
+
+
 def test_time_can_be_moved_and_played(visit):
     one = visit(SMALL, moving=True).done().at_end()  # it has played
     end = one.picture("#sphere canvas")
@@ -152,12 +216,9 @@ def test_time_can_be_moved_and_played(visit):
     one.until("document.querySelector('#clock').textContent.includes('step 0 of')")
     start = one.picture("#sphere canvas")
     assert start != end
-    one.page.click("#play")
-    one.until("!document.querySelector('#clock').textContent.includes('step 0 of')")
-    one.page.click("#play")
-    stands = one.page.inner_text("#clock")
-    one.page.wait_for_timeout(200)
-    assert one.page.inner_text("#clock") == stands
+    one.page.evaluate(GLIMPSE)
+    stands = one.turns(1).page.inner_text("#clock")
+    assert one.turns(10).page.inner_text("#clock") == stands
     box = one.page.locator("#timeline canvas").bounding_box()
     one.page.mouse.click(box["x"] + box["width"] - 12, box["y"] + box["height"] / 2)
     one.until("Number(document.querySelector('#time').value) > 950")
@@ -172,13 +233,11 @@ def test_the_sphere_turns_and_the_point_is_dragged(visit):
     one.page.mouse.down()
     one.page.mouse.move(box["x"] + 160, box["y"] + 60, steps=4)
     one.page.mouse.up()
-    one.page.wait_for_timeout(50)
-    turned = one.picture("#sphere canvas")
-    assert turned != before
+    one.another("#sphere canvas", before)
+    turned = one.still().picture("#sphere canvas")
     one.page.focus("#sphere canvas")
     one.page.keyboard.press("ArrowLeft")
-    one.page.wait_for_timeout(50)
-    assert one.picture("#sphere canvas") != turned
+    one.another("#sphere canvas", turned)
     ball = one.data()["ball"]
     one.page.focus("#flat")
     for _ in range(5):
@@ -206,7 +265,7 @@ def test_a_sentence_tells_what_is_refused(visit):
 
 
 def test_a_picture_holds_all_views_though_they_are_scrolled(visit, tmp_path):
-    one = visit(SMALL + "&p=3", size=(1000, 600)).done().until("document.body.dataset.ball > 0")
+    one = visit(SMALL + "&p=3", size=(1000, 600)).done().until("document.body.dataset.ball > 0").still()
     one.page.evaluate("document.querySelector('#views').scrollTo(0, 300)")
     with Image.open(one.saved("#png", tmp_path / "view.png")) as picture:
         width, height = picture.size
@@ -246,17 +305,22 @@ def test_a_file_opens_as_it_was_saved_and_plays_alone(visit, tmp_path):
     assert {url for url in alone.asked if not url.startswith(("data:", "blob:"))} == {path.as_uri()}
 
 
-def test_a_file_saved_while_a_flow_streams_holds_that_flow_alone(visit, tmp_path):
+def test_a_file_saved_while_a_flow_streams_holds_that_flow_alone(visit, tmp_path, going):
+    going.set()
     one = visit(SMALL + "&p=3").done().until("document.body.dataset.ball > 0")
+    going.clear()
     one.page.click("[data-preset=averages]")
-    one.until("document.querySelector('#clock').textContent && document.body.dataset.frames > 0")
+    one.until("/step \\d of 5$/.test(document.querySelector('#clock').textContent)")
     path = one.saved("#html", tmp_path / "half.html")
     recorded = json.loads(re.search(r'id="about">(.*?)</script>', path.read_text(), re.S)[1])["recorded"]
     kinds = [message["kind"] for message in recorded]
     assert kinds.count("start") == 1
-    assert "ready" in kinds or "point" not in kinds  # of the flow before there were replies
+    assert kinds.count("frame") == 6
+    assert "ready" not in kinds and "point" not in kinds  # of the flow before there were replies
+    going.set()
+    one.done()
     alone = visit(address=path.as_uri()).done().until("document.body.dataset.drawn > 0")
-    assert "ready" in kinds or alone.note() == "no radius was saved for this point"
+    assert alone.note() == "no radius was saved for this point"
     assert len(alone.picture("#flat")) > 2000
 
 
@@ -286,8 +350,8 @@ def test_a_ball_of_another_step_is_said_to_be_of_that_step(visit, monkeypatch):
     assert "at step" not in one.note()
     one.slide("#time", 920)
     one.until("document.querySelector('#plane .note').textContent.includes('at step')")
-    one.page.wait_for_timeout(600)  # it has rested, and been asked for
-    shown = int(re.search(r"step (\d+) of", one.page.text_content("#clock"))[1])
+    shown = int(re.search(r"step (\d+) of", one.still().page.text_content("#clock"))[1])
+    one.looked_at(shown)  # it has rested, and been asked for
     assert int(re.search(r"at step (\d+)", one.note())[1]) != shown
 
 
@@ -309,12 +373,12 @@ def test_an_own_run_shows_its_final_net_at_every_time(visit, start, folder):
     running = start(own=own.read(folder))
     one = visit(address=running.address).done().at_end().until("document.body.dataset.ball > 0")
     assert one.page.inner_text("#words h2") == "Your own run"
-    one.page.wait_for_timeout(700)
+    one.still()
     names = ("#sphere canvas", "#flat", "#toward", "#matrix canvas")
     end, note = [one.picture(name) for name in names], one.note()
     one.slide("#time", 300)
     one.until("!document.querySelector('#clock').textContent.match(/step (\\d+) of \\1$/)")
-    one.page.wait_for_timeout(400)
+    one.still()
     assert [one.picture(name) for name in names] == end
     assert one.note() == note
     one.slide("#p", 1)
@@ -331,14 +395,14 @@ def test_a_server_that_stops_while_nothing_runs_is_said_and_made_good(browser, s
     one = Visit(context, running.address + SMALL + "&p=3").done().until("document.body.dataset.ball > 0")
     running.stop()
     one.page.press("#flat", "ArrowLeft")
-    one.until("!document.querySelector('#trouble').hidden", 30)
+    one.until("!document.querySelector('#trouble').hidden")
     assert "The server has stopped" in one.page.inner_text("#trouble")
     again = start(port=running.port)
-    one.until("document.querySelector('#trouble').hidden && document.body.dataset.ball > 0", 30).done()
+    one.until("document.querySelector('#trouble').hidden && document.body.dataset.ball > 0").done()
     again.stop()
     third = start(port=running.port)  # nobody noticed, and it knows nothing
     one.page.press("#flat", "ArrowLeft")
-    one.until("document.body.dataset.state === 'done' && document.body.dataset.ball > 0", 30)
+    one.turns().until("document.body.dataset.state === 'done' && document.body.dataset.ball > 0")
     assert third.app.state.tabs.open
     assert all("ERR_" in text for text in one.trouble)
     context.close()
@@ -419,28 +483,30 @@ def test_many_rapid_moves_end_at_the_last(visit):
     one.page.mouse.down()
     for k in range(120):
         one.page.mouse.move(x(0.1 + 0.8 * abs(k % 40 - 20) / 20), y)
-        one.page.wait_for_timeout(4)
     one.page.mouse.move(x(0.5), y)
     one.page.mouse.up()
-    one.until("document.body.dataset.verdict === 'single centres'").done()
-    assert 2.9 <= float(one.page.inner_text("#power output")) <= 3.1
-    assert f"p={float(one.page.inner_text('#power output')):g}" in one.page.evaluate("location.hash")
+    last = float(one.page.inner_text("#power output"))
+    assert 2.9 <= last <= 3.1
+    one.until(f"/[#&]p={last:g}(&|$)/.test(location.hash)").done()
+    one.until("document.body.dataset.verdict === 'single centres'")
+    assert float(one.page.inner_text("#power output")) == last
 
 
-def test_a_server_that_stops_in_mid_stream_is_said_and_when_it_is_back_the_page_goes_on(browser, start):
+def test_a_server_that_stops_in_mid_stream_is_said_and_when_it_is_back_the_page_goes_on(browser, start, going):
     running = start()
     context = browser.new_context()
     one = Visit(context, running.address + "#log10_scale=-300")
     one.until("document.body.dataset.frames > 3")
     running.stop()
-    one.until("!document.querySelector('#trouble').hidden", 30)
+    one.until("!document.querySelector('#trouble').hidden")
     assert "The server has stopped" in one.page.inner_text("#trouble")
     assert one.page.inner_text("#clock")  # what was received is still there
     one.slide("#p", 3)
     again = start(port=running.port)
-    one.until("document.querySelector('#trouble').hidden && document.body.dataset.state === 'running'", 30)
+    one.until("document.querySelector('#trouble').hidden && document.body.dataset.state === 'running'")
+    going.set()
     one.slide("#p", 3)
-    one.until("document.body.dataset.verdict === 'single centres'", 90)
+    one.until("document.body.dataset.verdict === 'single centres'")
     assert all("ERR_" in text for text in one.trouble)  # only the browser's own notes on a server that was not there
     context.close()
     again.stop()

@@ -61,6 +61,34 @@ def test_onnx_agrees_up_to_rounding_for_any_number_of_rows(tmp_path, case):
         assert torch.equal(*decided)
 
 
+@pytest.mark.parametrize("p", [1, 2, 2.5])
+@pytest.mark.parametrize("dim", [1, 5])
+@pytest.mark.parametrize("outputs", [1, 3])
+def test_one_neuron_in_float64_is_not_rounded_to_float32(tmp_path, p, dim, outputs):
+    # onnxruntime merges a product and a division by one number, as a factor that it keeps in float32
+    pytest.importorskip("onnx")
+    net = PolyReLUNet(dim, 1, p, outputs, seed=1, dtype=torch.float64)
+    X = rows(net, 50)
+    wanted = net(X).detach()
+    found = run_onnx(to_onnx(net, tmp_path / "net.onnx"), X)
+    assert (found - wanted).abs().max() <= 1e-14 * wanted.abs().max()
+
+
+@pytest.mark.parametrize("outputs", [1, 3])
+@pytest.mark.parametrize("far", [0, 1e3])
+def test_a_net_that_overflows_on_rows_of_the_comparison_is_exported(tmp_path, outputs, far):
+    # |x|^50 is beyond float32 for many rows; with a centre 1e3 from zero for nearly all
+    pytest.importorskip("onnx")
+    centre = torch.eye(20)[0] * far
+    net = PolyReLUNet(20, 3, 50, outputs, seed=1, centre=centre)
+    assert not net(centre + 30 * net.directions().detach()[:1]).isfinite().all()
+    X = centre + 0.2 * rows(net, 20)
+    found, wanted = run_onnx(to_onnx(net, tmp_path / "net.onnx"), X), net(X).detach()
+    assert wanted.isfinite().all()
+    assert wanted.any()
+    assert (found - wanted).abs().max() <= 1e-4 * wanted.abs().max()
+
+
 def test_the_centre_itself_goes_through_onnx(tmp_path):
     pytest.importorskip("onnx")
     net = net_of(3)
@@ -73,6 +101,15 @@ def test_onnx_keeps_what_is_said_about_the_net(tmp_path):
     path = to_onnx(net_of(3), tmp_path / "net.onnx", about={"classes": ["cat", "dog"]})
     properties = {one.key: one.value for one in onnx.load(str(path)).metadata_props}
     assert json.loads(properties["polyrelu"]) == {"classes": ["cat", "dog"]}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+def test_onnx_says_in_which_arithmetic_radii_hold_for_it(tmp_path, dtype):
+    onnx = pytest.importorskip("onnx")
+    path = to_onnx(net_of(3, dtype=dtype), tmp_path / "net.onnx")
+    properties = {one.key: one.value for one in onnx.load(str(path)).metadata_props}
+    name = str(dtype).removeprefix("torch.")
+    assert properties["arithmetic"].startswith(f"{name}. Radii proven for this net with arithmetic='{name}'")
 
 
 def test_an_export_that_differs_is_not_kept(tmp_path, monkeypatch):

@@ -162,13 +162,18 @@ def test_shapes_and_dtypes(n, dim, width, outputs, p, dtype, options, scale):
     assert net.preprocess(points(n, dim, dtype=dtype)).dtype == dtype
 
 
-def test_inputs_are_checked_and_dtypes_left_to_torch():
+def test_inputs_are_checked():
     net = make()
     for X in (torch.zeros(3, 4), torch.zeros(5), torch.zeros(2, 3, 5)):
         with pytest.raises(InputError, match=r"X of shape .* expected \(n, 5\)"):
             net(X)
-    with pytest.raises(RuntimeError, match="dtype"):
-        net(points(dtype=torch.float32))
+    odd = points(dtype=torch.float32), points().to_sparse(), points().to("meta"), points().to(torch.complex128)
+    for X in odd:
+        with pytest.raises(InputError, match=r"^X=torch\..*: expected a dense torch\.float64 tensor on cpu\.$"):
+            net(X)
+    for X in (None, points().numpy(), points().tolist(), "X"):
+        with pytest.raises(InputError, match=r"^X=(NoneType|ndarray|list|str): expected a tensor \(n, D\)"):
+            net(X)
 
 
 @pytest.mark.parametrize(

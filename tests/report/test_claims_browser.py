@@ -7,6 +7,7 @@ import pytest
 
 from polyrelu.report.claims_page import write_claims_page
 
+pytestmark = pytest.mark.waits
 EXAMPLE = runpy.run_path(str(Path(__file__).parent / "claims_example.py"))
 CLAIMS = ["A1", "A2", "A3", "A4", "A5", "B1", "B7", "E1", "E2", "I5", "I6"]
 PHONE, DESKTOP = (390, 844), (1280, 900)

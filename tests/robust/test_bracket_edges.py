@@ -1,6 +1,8 @@
 """Brackets at the edges: logits that cancel, nothing right, nothing finite, nothing found, small budgets."""
 
+import itertools
 import math
+import time
 from dataclasses import replace
 
 import pytest
@@ -136,6 +138,8 @@ def test_further_rounds_get_what_is_left(monkeypatch):
         return certify(*args, budget=budget, **options)
 
     monkeypatch.setattr(bounds, "certify", noted)
+    ticks = itertools.count()
+    monkeypatch.setattr(time, "monotonic", lambda: 1e-3 * next(ticks))  # a look at the clock takes a millisecond
     net, X, y = random_net(2, 1, width=12, dim=4, outputs=3, normalise_input=True)
     bracket(net, X, y, budget=Budget(nodes=40, seconds=5.0))
     assert len(given) > 1 and sum(one.nodes for _, one in given) <= 40

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
 import warnings
 
 import numpy as np
@@ -288,3 +290,28 @@ def test_labels_outside_the_classes_are_named():
         codes(["ash", "oak"], NAMES[:2], 1)
     assert codes(["birch", "ash"], NAMES[:2], 1).tolist() == [1, -1]
     assert codes(["birch", "ash"], NAMES[:2], 2).tolist() == [1, 0]
+
+
+def test_a_scaler_of_twenty_thousand_columns_is_no_matrix():
+    # As a dense layer it alone would take 3.2 GB.
+    code = """
+import resource, numpy as np, torch
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
+from polyrelu.robust.foreign import as_module, certified, codes
+X = np.random.default_rng(0).standard_normal((40, 20_000)).astype(np.float64); y = np.arange(40) % 3
+model = make_pipeline(StandardScaler(), RobustScaler(), MinMaxScaler(), MaxAbsScaler(), LogisticRegression(max_iter=2))
+import warnings; warnings.simplefilter("ignore"); model.fit(X, y)
+small = torch.from_numpy(X[:, :9])
+certified(make_pipeline(StandardScaler(), LogisticRegression()).fit(small.numpy(), y), small, torch.from_numpy(y))
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+module, labels = as_module(model, X), codes(y, model.classes_, 3)
+assert sum(one.numel() for one in [*module.parameters(), *module.buffers()]) == (4 * 3 + 3) * 20_000 + 3
+for norm in (1, 2, float("inf")):
+    assert (certified(model, torch.from_numpy(X), labels, norm) > 0).sum() > 30
+print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert float(done.stdout) < 400  # MB

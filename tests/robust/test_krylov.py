@@ -85,7 +85,7 @@ def test_the_bound_is_below_the_margin_on_its_whole_ball(p, most):
     placed, R = neurons.place(X, 2.0), len(X)
     A, zero = normal(R, 14), torch.zeros(R, dtype=torch.float64)
     inner = (X - neurons.centre) / placed.scale[:, None]
-    rows = Rows(neurons, frame, placed.T, A, zero, inner, zero, placed.length)
+    rows = Rows(neurons, frame, placed.T, A, zero, inner, zero, placed.length, placed.blur)
     d = torch.nn.functional.normalize(normal(4000, 5), dim=1)
     for rho in (0.05, 0.4, 2.0):
         radius, squares = torch.full_like(zero, rho), (frame.B @ frame.B.T).square()

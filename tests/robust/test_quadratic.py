@@ -53,11 +53,13 @@ def test_no_attack_succeeds_inside(p, kind):
 def test_the_bound_is_below_the_margin_in_the_whole_ball(p, normalised):
     net, X, y = case(p, normalised=normalised, points=1)
     neurons = Neurons.of(net)
-    frame, (A, beta, _) = Frame.of(neurons), neurons.rivals(int(y))
+    frame, (A, beta, *_) = Frame.of(neurons), neurons.rivals(int(y))
     placed = neurons.place(X, 2.0)
     inner = ((X - neurons.centre) / placed.scale[:, None]) @ frame.Q.T
     scale = placed.scale.pow(1.0 if neurons.normalised else p)
-    repeated = (part.expand(len(A), *part.shape[1:]) for part in (inner, torch.zeros(1).double(), placed.length))
+    repeated = (
+        part.expand(len(A), *part.shape[1:]) for part in (inner, torch.zeros(1).double(), placed.length, placed.blur)
+    )
     rows = Rows(neurons, frame, placed.T.expand(len(A), -1), A, beta / scale, *repeated)
     rho = torch.full((len(A),), 0.3, dtype=torch.float64)
     touch = torch.zeros_like(rows.T)

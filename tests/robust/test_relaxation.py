@@ -255,7 +255,7 @@ def ball_of(p, seed, outputs, R, normalise_input=False, tol=1e-3):
     y = labels(net, X)
     shallow = reduce(net, tol)
     rows = shallow.rows(X, y)
-    return Ball(shallow, X, y, torch.full((12,), R).double(), rows, rows.s), rows, X, normal, uniform
+    return Ball(shallow, y, torch.full((12,), R).double(), rows, rows.s), rows, X, normal, uniform
 
 
 @pytest.mark.parametrize("p", [1, 1.3, 2, 2.5, 3, 6])
@@ -395,6 +395,7 @@ def test_the_slack_of_the_reduction_covers_merged_neurons(p, outputs):
         net.weight.copy_(W * (0.5 + uniform(30, 1)))
         net.output.copy_(normal(outputs, 30))
     shallow = reduce(net, tol=0.4)
+    unit = math.exp(shallow.neurons.log_unit)  # the largest coefficient, which the reduced net makes 1
     assert shallow.groups == 5
     X = normal(10, 6)
     y = labels(net, X)
@@ -411,7 +412,7 @@ def test_the_slack_of_the_reduction_covers_merged_neurons(p, outputs):
         true = (y * f) if outputs == 1 else (logits.gather(1, y[:, None]) - logits)[rows.point, rows.rival]
         T = ((z - shallow.centre) @ shallow.Q.T)[rows.point] @ shallow.C.T
         grouped = (rows.coefficient * T.clamp(min=0).pow(p)).sum(1) + rows.beta
-        mistake = (true - grouped).abs()
+        mistake = (true / unit - grouped).abs()
         assert (mistake <= slack).all()
         closest = max(closest, float((mistake / slack).amax()))
     assert 0.01 < closest  # able to fail
@@ -426,4 +427,5 @@ def test_neurons_without_weight_are_left_out():
     assert shallow.groups == 4
     X = normal(5, 3)
     T = X @ shallow.Q.T @ shallow.C.T
-    torch.testing.assert_close(T.clamp(min=0).pow(3) @ shallow.coefficients[0], net(X).detach(), rtol=1e-12, atol=1e-14)
+    found = T.clamp(min=0).pow(3) @ shallow.coefficients[0] * math.exp(shallow.neurons.log_unit)
+    torch.testing.assert_close(found, net(X).detach(), rtol=1e-12, atol=1e-14)

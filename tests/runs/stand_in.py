@@ -15,6 +15,7 @@ from polyrelu.robust.margin import check_points, margin_of
 from polyrelu.robust.norms import lengths
 
 room = importlib.import_module("polyrelu.robust.bracket")
+parts = []  # points of each call; with a GATE the second one waits for that file
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,11 @@ def bracket(net, X, y, *, norm=2, tol=1e-3, budget=None, pool=None, seed=0, prog
               for w, b in zip(wrong, broken, strict=True)]  # fmt: skip
     lower = torch.where(upper.isinf(), 0.1, 0.9 * upper)
     nodes = torch.full((len(X),), (budget or Budget()).nodes, dtype=torch.int64)
-    time.sleep(float(os.environ.get("STAND_IN_SECONDS", "0")))
+    parts.append(len(X))
+    end = time.monotonic() + 600
+    while len(parts) == 2 and "GATE" in os.environ and not os.path.exists(os.environ["GATE"]):  # noqa: PTH110 - a text
+        assert time.monotonic() < end, "the gate was never opened"
+        time.sleep(0.01)
     return Bracket(lower, upper, perturbation, tuple(status), float(norm), nodes)
 
 

@@ -209,6 +209,7 @@ def page(tmp_path_factory):
     return found.save(tmp_path_factory.mktemp("page") / "page.html", command="polyrelu diagnose a.npz", data="a.npz")
 
 
+@pytest.mark.waits
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [360, 1280])
 def test_the_page_can_be_read_on_any_screen(browser, contrasts, page, width, scheme):

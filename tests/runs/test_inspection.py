@@ -9,13 +9,13 @@ import queue
 import signal
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
 import torch
 from PIL import Image
 from typer.testing import CliRunner
+from waiting import LIMIT, ended, wait_for
 
 import polyrelu
 from polyrelu import cli, interrupt
@@ -476,22 +476,35 @@ def test_ctrl_c_stops_at_once_and_is_given_back(capfd, what):
         live.doing(what)
         live.drawn("it.png")
         signal.raise_signal(signal.SIGINT)  # no exception: a measurement or a drawing library may turn it into another
-        assert ended.get(timeout=60) == 130
+        assert ended.get(timeout=LIMIT) == 130
     assert f"interrupted while {what}; 1 picture files and inspection.json are kept" in capfd.readouterr().err
     assert signal.getsignal(signal.SIGINT) is before
 
 
+# An inspection whose cosines take ten minutes.
+HELD = """
+import time
+from dataclasses import replace
+from polyrelu import cli
+from polyrelu.runs import inspection
+def held(subject):
+    time.sleep(600)
+steps = [replace(step, measure=held) if step.name.startswith("cosines") else step for step in inspection.STEPS]
+inspection.STEPS = tuple(steps)
+cli.main()
+"""
+
+
+@pytest.mark.waits
 @pytest.mark.skipif(sys.platform == "win32", reason="needs Unix signals")
 def test_ctrl_c_as_people_do(nets, tmp_path):
-    words = ("inspect", nets / "F3.safetensors", "mixture:dim=12,clusters=3+2,alpha=0.1,n=50000", "--out", tmp_path)
+    words = ("inspect", nets / "F3.safetensors", "mixture:dim=12,clusters=3+2,alpha=0.1,n=500", "--out", tmp_path)
     with subprocess.Popen(
-        [sys.executable, "-m", "polyrelu.cli", *map(str, words)], stderr=subprocess.PIPE, text=True, env=ALONE_ENV
+        [sys.executable, "-c", HELD, *map(str, words)], stderr=subprocess.PIPE, text=True, env=ALONE_ENV
     ) as running:
-        began = time.monotonic()
-        while not (tmp_path / "contributions.svg").exists() and time.monotonic() - began < 60:
-            time.sleep(0.02)
+        wait_for((tmp_path / "contributions.svg").exists)
         running.send_signal(signal.SIGINT)
-        said = running.stderr.read()
+        _, said = ended(running)
     assert running.returncode == 130
     assert "interrupted while" in said
     assert not [name for name in names(tmp_path) if name.startswith(".")]

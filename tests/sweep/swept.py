@@ -11,7 +11,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,8 @@ HERE = str(Path(__file__).parent)
 DRIVER = """
 import json, sys
 sys.path.insert(0, sys.argv[1])
-from polyrelu.sweep import Sweep, run_sweep
+from polyrelu.sweep import Sweep, ray_address, run_sweep
+ray_address.REACH = ray_address.JOIN = 600.0  # a cluster here has time to answer, however busy the machine is
 function, settings, out, more = json.loads(sys.argv[2])
 run_sweep(Sweep(function, settings), out, **more)
 """
@@ -36,11 +36,17 @@ def square(x: float, noise: str = "") -> dict[str, float]:
 
 
 @sweepable()
-def slow(x: int, seconds: float, mark: str) -> list[float]:
-    """Leaves a mark for every time it begins; its result depends on the global generator and on the order of a set."""
+def slow(x: int, gate: str, mark: str) -> list[float]:
+    """Leaves a mark for every time it begins and, if there is a gate, waits until it is open for x.
+
+    Its result depends on the global generator and on the order of a set.
+    """
     with Path(mark).open("a") as stream:
         stream.write(f"{x} {os.getpid()}\n")
-    time.sleep(seconds)
+    end = time.monotonic() + 600
+    while gate and not any(Path(gate, name).exists() for name in (str(x), "all")):
+        assert time.monotonic() < end, "the gate was never opened"
+        time.sleep(0.01)
     return [math.sin(x), random.random(), *(float(ord(one)) for one in {"a", "b", "c", "d", "e"})]
 
 
@@ -84,10 +90,11 @@ def odd(what: str) -> Any:
 
 
 @sweepable()
-def threads() -> list[int]:
+def threads() -> list[Any]:
+    set_before = None if "torch" in sys.modules else os.environ["GOMP_SPINCOUNT"]
     import torch
 
-    return [torch.get_num_threads(), int(os.environ["OMP_NUM_THREADS"])]
+    return [torch.get_num_threads(), int(os.environ["OMP_NUM_THREADS"]), set_before]
 
 
 def unmarked(x: int) -> int:
@@ -108,11 +115,11 @@ def begun(mark: Path) -> list[tuple[int, int]]:
     return [(int(x), int(process)) for x, process in (line.split() for line in lines)]
 
 
-def wait_for(true: Callable[[], Any], seconds: float = 40) -> None:
-    until = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < until, "it did not happen"
-        time.sleep(0.02)
+def open_gate(gate: Path, *names: Any) -> None:
+    """Let `slow` go on for these x, or for "all"."""
+    gate.mkdir(exist_ok=True)
+    for name in names:
+        (gate / str(name)).touch()
 
 
 def alive(process: int) -> bool:

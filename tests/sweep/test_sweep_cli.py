@@ -7,8 +7,9 @@ import subprocess
 import sys
 
 import pytest
-from swept import HERE, begun, wait_for
+from swept import HERE, begun, open_gate
 from typer.testing import CliRunner
+from waiting import LIMIT, ended, shown, wait_for
 
 from polyrelu.commands.sweep import app
 from polyrelu.runs import sweep_live
@@ -119,42 +120,47 @@ def test_columns_of_results_and_of_settings_do_not_mix():
                               "result.p": 4, "result.deep.q": [5]}  # fmt: skip
 
 
-def test_ctrl_c_says_what_is_kept_and_how_to_go_on(tmp_path):
-    mark = tmp_path / "mark"
-    text = f'function = "swept:slow"\ngrid.x = [0, 1, 2, 3, 4, 5]\nfixed.seconds = 0.5\nfixed.mark = "{mark}"\n'
+def slow(tmp_path, count):
+    """A sweep of settings that wait at a gate; the first one does not."""
+    mark, gate = tmp_path / "mark", tmp_path / "gate"
+    text = f'function = "swept:slow"\ngrid.x = {list(range(count))}\nfixed.gate = "{gate}"\nfixed.mark = "{mark}"\n'
     (tmp_path / "slow.toml").write_text(text)
+    open_gate(gate, 0)
+    return mark, gate
+
+
+@pytest.mark.waits
+def test_ctrl_c_says_what_is_kept_and_how_to_go_on(tmp_path):
+    mark, gate = slow(tmp_path, 6)
     words = [*COMMAND, "slow.toml", "--out", "out", "--workers", "2"]
-    run = subprocess.Popen(words, cwd=tmp_path, stderr=subprocess.PIPE, text=True, env=_environment())
-    wait_for(lambda: len(begun(mark)) >= 3)
+    run = subprocess.Popen(words, cwd=tmp_path, stderr=subprocess.PIPE, env=_environment())
+    wait_for(lambda: len(begun(mark)) == 3)
     run.send_signal(signal.SIGINT)
-    _, message = run.communicate(timeout=20)
+    told = shown(run.stderr.fileno(), b"finishing the settings under way, then stopping; Ctrl-C again stops at once\n")
+    open_gate(gate, "all")
+    message = (told + ended(run)[1]).decode()
     kept = len(list((tmp_path / "out" / "results").iterdir()))
-    assert run.returncode == 130 and kept == len(begun(mark)) < 6
-    assert "finishing the settings under way, then stopping; Ctrl-C again stops at once" in message
+    assert run.returncode == 130 and kept == len(begun(mark)) == 3
     again = "polyrelu sweep slow.toml --engine local --workers 2 --out out"
     assert f"polyrelu: interrupted; {kept} of 6 settings are kept. Go on with: {again}" in message
 
 
+@pytest.mark.waits
 def test_a_terminal_sees_a_table(tmp_path):
-    mark = tmp_path / "mark"
-    (tmp_path / "slow.toml").write_text(
-        f'function = "swept:slow"\ngrid.x = [0, 1, 2]\nfixed.seconds = 0.6\nfixed.mark = "{mark}"\n'
-    )
+    _, gate = slow(tmp_path, 3)
     ours, theirs = pty.openpty()
     words = [*COMMAND, "slow.toml", "--out", "out", "--workers", "1"]
     environment = {**_environment(), "TERM": "xterm", "COLUMNS": "120"}
     run = subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=theirs, env=environment)
     os.close(theirs)
-    seen = b""
-    while True:
-        try:
-            seen += os.read(ours, 65536)
-        except OSError:
-            break
+    text = shown(ours, b"1 of 3 done, 0 failed, 1 running").decode()
+    text += shown(ours, b"x=1 gate=").decode()
+    assert "left" in text
+    open_gate(gate, "all")
+    while _read(ours):
+        pass
     os.close(ours)
-    assert run.wait() == 0
-    text = seen.decode()
-    assert "1 of 3 done, 0 failed, 1 running" in text and "left" in text and "x=1 seconds=0.6" in text
+    assert run.wait(LIMIT) == 0
 
 
 def test_a_log_sees_a_line_every_ten_seconds(monkeypatch, capsys):
@@ -184,6 +190,13 @@ def test_a_log_sees_a_line_every_ten_seconds(monkeypatch, capsys):
 def test_settings_are_described_in_one_line():
     assert describe({"p": 3, "part": {}, "alpha": 0.1, "note": ""}) == "p=3 alpha=0.1"
     assert len(describe({"long": "x" * 500})) == 90
+
+
+def _read(terminal):
+    try:
+        return os.read(terminal, 65536)
+    except OSError:  # closed at the other end
+        return b""
 
 
 def _environment():

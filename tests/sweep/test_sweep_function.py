@@ -36,10 +36,10 @@ def test_a_module_that_cannot_be_imported_says_why(tmp_path, monkeypatch):
 
 
 def test_settings_are_held_against_the_signature():
-    check_settings("swept:slow", swept.slow, {"x": 1, "seconds": 2, "mark": ""})
-    with pytest.raises(InputError, match=r"secnds=2: expected a setting of swept:slow, .*did you mean seconds"):
-        check_settings("swept:slow", swept.slow, {"x": 1, "secnds": 2, "mark": ""})
-    with pytest.raises(InputError, match="expected seconds and mark as well"):
+    check_settings("swept:slow", swept.slow, {"x": 1, "gate": "", "mark": ""})
+    with pytest.raises(InputError, match=r"gaet=2: expected a setting of swept:slow, .*did you mean gate"):
+        check_settings("swept:slow", swept.slow, {"x": 1, "gaet": 2, "mark": ""})
+    with pytest.raises(InputError, match="expected gate and mark as well"):
         check_settings("swept:slow", swept.slow, {"x": 1})
 
     @sweepable()

@@ -7,15 +7,19 @@ import subprocess
 import time
 
 import pytest
-from swept import alive, begun, launch, results, wait_for
+from swept import alive, begun, launch, open_gate, results
+from waiting import ended, wait_for
 
 from polyrelu.errors import InputError
 from polyrelu.sweep import Sweep, run_sweep, status
 from polyrelu.sweep.record import Silent
 
+pytestmark = pytest.mark.waits
 
-def settings(tmp_path, count=8, seconds=0.25):
-    return [{"x": x, "seconds": seconds, "mark": str(tmp_path / "mark")} for x in range(count)]
+
+def settings(tmp_path, count=8, gate=True):
+    where, mark = str(tmp_path / "gate") if gate else "", str(tmp_path / "mark")
+    return [{"x": x, "gate": where, "mark": mark} for x in range(count)]
 
 
 def check_whole(out):
@@ -29,6 +33,7 @@ def check_resumed(tmp_path, wanted):
     """Going on runs only what is missing, and ends with the bits of an undisturbed run."""
     out, mark = tmp_path / "out", tmp_path / "mark"
     kept, before = set(results(out)), len(begun(mark))
+    open_gate(tmp_path / "gate", "all")
     records = run_sweep(Sweep("swept:slow", wanted), out, workers=2)
     check_whole(out)
     assert len(begun(mark)) - before == len(wanted) - len(kept) and not any(record.failed for record in records)
@@ -38,21 +43,24 @@ def check_resumed(tmp_path, wanted):
 
 
 class Killer(Silent):
-    """Kills the worker that has the setting x, as often as told."""
+    """Kills the worker that has the setting x, as often as told, then lets it go on."""
 
-    def __init__(self, mark, x, times):
-        self.mark, self.x, self.times, self.killed = mark, x, times, []
+    def __init__(self, mark, gate, x, times):
+        self.mark, self.gate, self.x, self.times, self.killed = mark, gate, x, times, []
 
     def tick(self):
         for x, process in begun(self.mark):
             if x == self.x and process not in self.killed and len(self.killed) < self.times:
                 os.kill(process, signal.SIGKILL)
                 self.killed.append(process)
+        if len(self.killed) == self.times:
+            open_gate(self.gate, self.x)
 
 
 @pytest.mark.parametrize("times", [1, 2])
 def test_a_killed_worker_costs_one_try_of_one_setting(tmp_path, times):
-    wanted, killer = settings(tmp_path), Killer(tmp_path / "mark", 3, times)
+    wanted, killer = settings(tmp_path), Killer(tmp_path / "mark", tmp_path / "gate", 3, times)
+    open_gate(tmp_path / "gate", 0, 1, 2, 4, 5, 6, 7)
     records = run_sweep(Sweep("swept:slow", wanted), tmp_path / "out", workers=2, watcher=killer)
     assert len(killer.killed) == times and not any(record.failed for record in records)
     tries = [x for x, _ in begun(tmp_path / "mark")]
@@ -81,8 +89,9 @@ def test_the_record_of_a_crash_says_where_it_was(tmp_path):
 
 def test_the_parent_is_killed_its_workers_vanish_and_the_next_run_goes_on(tmp_path):
     wanted, out, mark = settings(tmp_path), tmp_path / "out", tmp_path / "mark"
+    open_gate(tmp_path / "gate", 0, 1, 2)
     parent = launch("swept:slow", wanted, out, workers=2)
-    wait_for(lambda: len(list((out / "results").glob("[0-9a-f]*"))) >= 3)
+    wait_for(lambda: len(list((out / "results").glob("[0-9a-f]*"))) == 3 and len(begun(mark)) == 5)
     assert status(out).at_work
     with pytest.raises(InputError, match=rf"another run \(process {parent.pid}\) is at work in this folder"):
         run_sweep(Sweep("swept:slow", wanted), out)
@@ -90,9 +99,9 @@ def test_the_parent_is_killed_its_workers_vanish_and_the_next_run_goes_on(tmp_pa
     parent.wait()
     parent.stderr.close()
     (out / "results" / ".0123-half.json").write_text('{"format"')  # killed while it wrote
-    wait_for(lambda: not any(alive(process) for _, process in begun(mark)), 5)
+    wait_for(lambda: not any(alive(process) for _, process in begun(mark)))
     assert not status(out).at_work
-    assert 3 <= len(check_resumed(tmp_path, wanted)) < len(wanted)
+    assert len(check_resumed(tmp_path, wanted)) == 3
 
 
 def test_a_worker_that_hears_nothing_vanishes_with_its_parent_too(tmp_path):
@@ -102,31 +111,57 @@ def test_a_worker_that_hears_nothing_vanishes_with_its_parent_too(tmp_path):
     parent.kill()
     parent.wait()
     parent.stderr.close()
-    wait_for(lambda: not alive(begun(mark)[0][1]), 5)
+    wait_for(lambda: not alive(begun(mark)[0][1]))
 
 
 def test_ctrl_c_keeps_what_is_under_way_and_begins_nothing_more(tmp_path):
-    wanted, out, mark = settings(tmp_path, seconds=0.6), tmp_path / "out", tmp_path / "mark"
+    wanted, out, mark = settings(tmp_path), tmp_path / "out", tmp_path / "mark"
+    open_gate(tmp_path / "gate", 0)
     parent = launch("swept:slow", wanted, out, workers=2)
-    wait_for(lambda: len(begun(mark)) >= 3)
+    wait_for(lambda: len(begun(mark)) == 3)
     os.killpg(parent.pid, signal.SIGINT)  # as a terminal does
-    _, message = parent.communicate(timeout=20)
+    open_gate(tmp_path / "gate", "all")
+    _, message = ended(parent)
     assert parent.returncode == -signal.SIGINT and message.rstrip().endswith("KeyboardInterrupt")
-    assert len(results(out)) == len(begun(mark)) < len(wanted)
+    assert len(results(out)) == len(begun(mark)) == 3
     check_resumed(tmp_path, wanted)
 
 
-def test_a_second_ctrl_c_ends_it_at_once(tmp_path):
+def test_ctrl_c_again_and_again_ends_it_though_settings_are_under_way(tmp_path):
     mark = tmp_path / "mark"
-    parent = launch("swept:slow", settings(tmp_path, seconds=60), tmp_path / "out", workers=2)
+    parent = launch("swept:slow", settings(tmp_path), tmp_path / "out", workers=2)
     wait_for(lambda: len(begun(mark)) == 2)
-    parent.send_signal(signal.SIGINT)
-    time.sleep(0.3)
-    parent.send_signal(signal.SIGINT)  # a nervous finger
-    time.sleep(1)
-    assert parent.poll() is None
-    parent.send_signal(signal.SIGINT)
-    parent.communicate(timeout=10)
+
+    def gone():
+        parent.send_signal(signal.SIGINT)
+        return parent.poll() is not None
+
+    wait_for(gone)
+    ended(parent)
+    wait_for(lambda: not any(alive(process) for _, process in begun(mark)))
+    assert len(begun(mark)) == 2 and not results(tmp_path / "out")
+
+
+class Fingers(Silent):
+    """Presses Ctrl-C when the first setting is done: once, again after .9 s, and after 1.1 s."""
+
+    def __init__(self, clock):
+        self.clock, self.pressed = clock, 0
+
+    def finished(self, record):
+        for now in (0.0, 0.9, 1.1):
+            self.clock.setattr(time, "monotonic", lambda now=now: now)
+            self.pressed += 1
+            signal.raise_signal(signal.SIGINT)
+
+
+def test_a_second_ctrl_c_a_second_later_ends_it_at_once_and_one_before_is_a_nervous_finger(tmp_path, monkeypatch):
+    mark, fingers = tmp_path / "mark", Fingers(monkeypatch)
+    open_gate(tmp_path / "gate", 0)
+    with pytest.raises(KeyboardInterrupt):
+        run_sweep(Sweep("swept:slow", settings(tmp_path)), tmp_path / "out", workers=2, watcher=fingers)
+    monkeypatch.undo()
+    assert fingers.pressed == 3 and len(results(tmp_path / "out")) == 1
     assert not any(alive(process) for _, process in begun(mark))
 
 
@@ -137,12 +172,12 @@ def test_a_disk_that_is_full_ends_the_run_and_keeps_what_is_done(tmp_path):
     if mounted.returncode:
         pytest.skip("a small disk can only be mounted by root")
     try:
-        wanted, out = settings(tmp_path, count=16, seconds=0.02), disk / "out"
+        wanted, out = settings(tmp_path, count=16, gate=False), disk / "out"
         (disk / "ballast").write_bytes(bytes(48 * 1024))
         words = r"cannot be written \(No space left on device\); (\d+) of 16 settings are done and kept, make room"
         with pytest.raises(InputError, match=words) as caught:
             run_sweep(Sweep("swept:slow", wanted), out, workers=2)
-        wait_for(lambda: not any(alive(process) for _, process in begun(mark)), 5)
+        wait_for(lambda: not any(alive(process) for _, process in begun(mark)))
         check_whole(out)
         assert f"; {len(results(out))} of 16" in str(caught.value) and 0 < len(results(out)) < 16
         (disk / "ballast").unlink()

@@ -1,14 +1,18 @@
+import fcntl
 import json
 import math
 import os
 import threading
+import time
 
 import pytest
 import swept
+from waiting import LIMIT
 
 from polyrelu.errors import InputError
 from polyrelu.sweep import Sweep, read_records, run_sweep, status
 from polyrelu.sweep.record import Silent
+from polyrelu.threads import SPINS
 
 SQUARES = Sweep.grid("swept:square", {"x": [3, 0.5, -2]})
 
@@ -67,7 +71,7 @@ def test_no_settings_no_records(tmp_path):
 
 
 def test_results_do_not_depend_on_the_number_of_workers(tmp_path):
-    settings = [{"x": x, "seconds": 0.0, "mark": str(tmp_path / "mark")} for x in range(12)]
+    settings = [{"x": x, "gate": "", "mark": str(tmp_path / "mark")} for x in range(12)]
     for workers in (1, 3):
         run_sweep(Sweep("swept:slow", settings), tmp_path / str(workers), workers=workers)
     assert swept.results(tmp_path / "1") == swept.results(tmp_path / "3") and len(swept.results(tmp_path / "1")) == 12
@@ -95,17 +99,32 @@ def test_odd_values_come_back_as_they_were(tmp_path):
         json.loads(path.read_text(), parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
 
 
-def test_workers_have_one_thread(tmp_path):
+def test_workers_have_one_thread_and_do_not_spin(tmp_path, monkeypatch):
+    monkeypatch.delenv("GOMP_SPINCOUNT")
     (record,) = run_sweep(Sweep("swept:threads", [{}]), tmp_path)
-    assert record.result == [1, 1]
+    assert record.result == [1, 1, SPINS]
 
 
 def test_a_run_in_a_thread(tmp_path):
     found = []
     thread = threading.Thread(target=lambda: found.extend(run_sweep(SQUARES, tmp_path, workers=1)))
     thread.start()
-    thread.join(30)
+    thread.join(LIMIT)
     assert [record.result["square"] for record in found] == [9, 0.25, 4]
+
+
+def test_whoever_only_looks_keeps_no_run_away(tmp_path, monkeypatch):
+    (tmp_path / ".lock").touch()
+    with (tmp_path / ".lock").open() as looking:
+        fcntl.flock(looking, fcntl.LOCK_SH)
+        slept = []
+
+        def lets_go(seconds):
+            slept.append(seconds)
+            fcntl.flock(looking, fcntl.LOCK_UN)
+
+        monkeypatch.setattr(time, "sleep", lets_go)
+        assert len(run_sweep(SQUARES, tmp_path, workers=1)) == 3 and slept
 
 
 def test_a_failure_is_kept_not_retried_and_replaced_by_a_later_success(tmp_path, monkeypatch):

@@ -6,7 +6,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from swept import alive, begun, wait_for
+from swept import alive, begun
+from waiting import wait_for
 
 from polyrelu.sweep import Sweep, run_sweep, sweepable
 from polyrelu.sweep.record import Silent

@@ -133,6 +133,30 @@ def test_the_best_weights_on_held_out_rows_are_kept():
     assert torch.equal(out.net.weight, weights[3 * best])
 
 
+@pytest.mark.parametrize("share", [0.0, 0.1])
+def test_held_out_rows_count_by_their_weight(share):
+    # The second half are the same rows with the other labels: for both alike the best net is the one at the start, for
+    # the first half alone the one at the end, and with a little of the second one in between.
+    rng = torch.Generator().manual_seed(0)
+    X = torch.randn(40, 4, generator=rng, dtype=F64)
+    y = torch.where(X[:, 0] > 0, 1.0, -1.0)
+    aside = Dataset(torch.cat([X, X]), torch.cat([y, -y]))
+    weights = torch.cat([torch.ones(40), torch.full((40,), share)])
+    losses = []
+
+    def look(epoch, net):
+        each = torch.nn.functional.softplus(-aside.y * net(aside.rows()).detach())
+        losses.append([float((weights * each).sum() / weights.sum()), float(each.mean())])
+
+    out = train_head(
+        Dataset(X, y), 1.0, width=20, epochs=60, rate=0.05, batch=40, validation=aside, validation_weights=weights,
+        patience=100, each_epoch=look,
+    )  # fmt: skip
+    best = np.argmin(losses, axis=0)
+    assert out.counts["epoch_kept"] == best[0] > best[1] == 0
+    assert (best[0] < len(losses) - 1) == (share > 0)
+
+
 def test_an_epoch_can_end_the_run():
     out = train_head(points(1), 3.0, width=5, epochs=50, batch=20, each_epoch=lambda epoch, net: epoch == 4)
     assert out.counts["steps"] == 12 and out.evaluations == pytest.approx(4)

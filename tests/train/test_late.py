@@ -17,6 +17,7 @@ from polyrelu.train.gates import end_forces
 F64 = torch.float64
 LEVELS = (-10.0, -15.0, -20.0, -120.0, -881.0)
 door = importlib.import_module("polyrelu.train.flow")
+late_phase = importlib.import_module("polyrelu.train.late")
 
 
 @pytest.fixture(scope="module")
@@ -89,6 +90,52 @@ def test_the_same_flow_as_the_early_method(data, loss, monkeypatch):
     assert late.history.log_time[-1] == pytest.approx(early.history.log_time[-1], abs=2e-2)
     a, b = (one.net(data.rows()).detach() for one in (late, early))
     assert float((a - b).norm() / b.norm()) < 2e-3
+
+
+@pytest.fixture(scope="module")
+def separated(data):
+    """Where the late phase begins: the margins decide, and more than twenty constraints are near the least of them."""
+    return flow(small(3.0), data, until=Until(log10_loss=-5.5), rtol=1e-4)
+
+
+def test_constraints_left_out_of_a_step_pull_the_others(data, separated, monkeypatch):
+    # By autograd: the pull of the rest is sum_l p_l grad q_l, and it moves q_k by <grad q_k, pull> in a unit of time.
+    monkeypatch.setattr(late_phase, "MOST", {True: 20, False: 20})
+    net, names = separated.net, ("weight", "output")
+    stand = late_phase.Stand(net, names, late_phase.margins(net, data), "exp", 0.0, 0.0)
+    method = late_phase.Late(data, 2.0)
+    near = method.tangent(stand, torch.softmax(-stand.q.flatten(), 0).view_as(stand.q))
+    q = data.y.double() * net(data.rows())
+    near_by = (q <= q.min() + late_phase.NEAR).nonzero()[:, 0]
+    others = near_by[q[near_by].argsort()][20:]
+    weights = torch.softmax(-q.detach(), 0)
+    assert len(near.chosen) == 20 < len(near_by) and near.share == pytest.approx(float(weights[others].sum()), rel=1e-9)
+    parameters = [dict(net.named_parameters())[name] for name in names]
+    pull = torch.autograd.grad((weights * q)[others].sum(), parameters, retain_graph=True)
+    drift = []
+    for k in near.chosen.tolist():
+        slopes = torch.autograd.grad(q[k], parameters, retain_graph=True)
+        drift.append(sum(float((a * b).sum()) for a, b in zip(slopes, pull, strict=True)))
+    torch.testing.assert_close(near.drift, torch.tensor(drift, dtype=F64), rtol=1e-4, atol=1e-6 * max(map(abs, drift)))
+    # At the end of a step weights are those of the margins there: log p_k + q_k + dt (drift_k + G p) is one number.
+    dt = 0.3 / float(near.drift.abs().max())
+    p, _ = method.forces(near, dt)
+    level = p.log() + near.q + dt * (torch.tensor(drift, dtype=F64) + near.G @ p)
+    active = p > 1e-8 * p.max()
+    assert active.sum() > 5 and float(level[active].max() - level[active].min()) < 1e-3
+
+
+def test_the_same_flow_with_constraints_left_out(data, separated, monkeypatch):
+    whole = flow(separated.net, data, until=Until(log10_loss=-12), rtol=1e-4, after=separated)
+    monkeypatch.setattr(late_phase, "MOST", {True: 20, False: 20})
+    monkeypatch.setattr(late_phase, "REST", 1.0)
+    fewer = flow(separated.net, data, until=Until(log10_loss=-12), rtol=1e-4, after=separated)
+    monkeypatch.setattr(door, "ready", lambda *_: False)
+    early = flow(separated.net, data, until=Until(log10_loss=-12), rtol=1e-5, after=separated)
+    a, b = (one.net(data.rows()).detach() for one in (fewer, early))
+    assert float((a - b).norm() / b.norm()) < 2e-3
+    assert fewer.history.log_time[-1] == pytest.approx(early.history.log_time[-1], abs=2e-2)
+    assert 3 < fewer.counts["late_steps"] <= whole.counts["late_steps"] + 2  # without the drift a half more
 
 
 def test_more_accurate_with_a_smaller_tolerance(data):

@@ -10,6 +10,7 @@ from typing import Protocol, final
 import torch
 from torch import Tensor, nn
 
+from polyrelu.checks import check_fields
 from polyrelu.errors import require
 from polyrelu.robust.attacks._settings import whole
 from polyrelu.robust.attacks.line import shrink
@@ -51,7 +52,8 @@ class Door:
         if self.batch is not None:
             whole(batch=self.batch)
         if self.bounds is not None:
-            good = len(self.bounds) == 2 and self.bounds[0] < self.bounds[1]
+            check_fields(self)
+            good = self.bounds[0] < self.bounds[1]
             require(good, "bounds", self.bounds, "(low, high) with low < high, or None for no box")
 
     def task(self, score: Score, X: Tensor, y: Tensor, radius: float | Tensor | None) -> Task:

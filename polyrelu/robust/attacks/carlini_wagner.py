@@ -8,6 +8,7 @@ from typing import final
 import torch
 from torch import Tensor
 
+from polyrelu.checks import check_fields
 from polyrelu.errors import require
 from polyrelu.robust.attacks._settings import positive, whole
 from polyrelu.robust.attacks.contract import MinimalAttack
@@ -42,6 +43,7 @@ class CarliniWagner(Descends, MinimalAttack):
 
     def __post_init__(self) -> None:
         """Check the settings."""
+        check_fields(self)
         whole(steps=self.steps, searches=self.searches, starts=len(self.starts))
         positive(rate=self.rate, first=self.first)
         require(self.kappa >= 0, "kappa", self.kappa, "a number >= 0")

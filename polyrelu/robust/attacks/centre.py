@@ -9,6 +9,7 @@ from typing import final
 import torch
 from torch import Tensor
 
+from polyrelu.checks import check_fields
 from polyrelu.robust.attacks._settings import whole
 from polyrelu.robust.attacks.centres import check_centres, known_centres, ray_ends
 from polyrelu.robust.attacks.contract import MinimalAttack
@@ -34,6 +35,7 @@ class CentreToCentre(MinimalAttack):
 
     def __post_init__(self) -> None:
         """Check the settings."""
+        check_fields(self)
         whole(samples=self.samples, others=self.others)
         check_centres(self.centres, self.labels)
 

@@ -14,6 +14,7 @@ from typing import final
 
 from torch import Tensor
 
+from polyrelu.checks import checked
 from polyrelu.errors import require
 from polyrelu.robust.attacks._run import Door, run
 from polyrelu.robust.attacks.pool import Labelled
@@ -67,6 +68,7 @@ class RadiusAttack(Attack):
     """Is there a wrong point within a given radius? ``task.inside`` and ``task.project`` keep to it."""
 
     @final
+    @checked
     def __call__(
         self,
         score: Score,
@@ -92,6 +94,7 @@ class MinimalAttack(Attack):
     """How near is the nearest wrong point? The best point of every start is pulled back to the boundary afterwards."""
 
     @final
+    @checked
     def __call__(
         self,
         score: Score,

@@ -17,6 +17,7 @@ from typing import NamedTuple, final
 import torch
 from torch import Tensor, nn
 
+from polyrelu.checks import check_fields
 from polyrelu.errors import require
 from polyrelu.nets import AverageClassifier, CentreClassifier, PolyReLUNet
 from polyrelu.robust.attacks._settings import whole
@@ -42,6 +43,7 @@ class ConvexConcave(MinimalAttack):
 
     def __post_init__(self) -> None:
         """Check the settings."""
+        check_fields(self)
         whole(starts=self.starts)
 
     @property

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import chain
 
+from polyrelu.checks import check_fields
 from polyrelu.robust.attacks._settings import whole
 from polyrelu.robust.attacks.losses import Loss
 from polyrelu.robust.attacks.starts import Anchor, Start
@@ -20,6 +21,7 @@ class Descends:
 
     def __post_init__(self) -> None:
         """Check the settings."""
+        check_fields(self)
         whole(steps=self.steps, starts=len(self.starts))
 
     @property

@@ -9,6 +9,7 @@ from typing import final
 import torch
 from torch import Tensor
 
+from polyrelu.checks import check_fields
 from polyrelu.robust.attacks._settings import positive, whole
 from polyrelu.robust.attacks.contract import RadiusAttack
 from polyrelu.robust.attacks.losses import EXPONENTIAL
@@ -38,6 +39,7 @@ class PublishedPGD(RadiusAttack):
 
     def __post_init__(self) -> None:
         """Check the settings."""
+        check_fields(self)
         whole(steps=self.steps, mean_over=self.mean_over)
         positive(step=self.step, guard=self.guard)
 

@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from polyrelu.checks import check_fields
 from polyrelu.robust.attacks._settings import whole
 from polyrelu.robust.attacks.losses import TARGETED
 from polyrelu.robust.attacks.task import Task
@@ -50,6 +51,7 @@ class Random(Start):
 
     def __post_init__(self) -> None:
         """Check the settings."""
+        check_fields(self)
         whole(starts=self.starts)
 
     def anchors(self, task: Task) -> Iterator[Anchor]:
@@ -70,6 +72,7 @@ class Towards(Start):
 
     def __post_init__(self) -> None:
         """Check the settings."""
+        check_fields(self)
         whole(least=0, samples=self.samples)
 
     def anchors(self, task: Task) -> Iterator[Anchor]:
@@ -93,6 +96,7 @@ class Rivals(Start):
 
     def __post_init__(self) -> None:
         """Check the settings."""
+        check_fields(self)
         whole(count=self.count)
 
     def anchors(self, task: Task) -> Iterator[Anchor]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from polyrelu.checks import checked
 from polyrelu.robust.attacks.apgd import APGD
 from polyrelu.robust.attacks.contract import Bounds, RadiusAttack
 from polyrelu.robust.attacks.frank_wolfe import FrankWolfe
@@ -33,6 +34,7 @@ def cascade(norm: float) -> tuple[RadiusAttack, ...]:
     )
 
 
+@checked
 def strongest(
     net: Score,
     X: Tensor,

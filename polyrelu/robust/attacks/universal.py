@@ -9,6 +9,7 @@ from typing import final
 from torch import Tensor
 
 from polyrelu.bias.universal import class_sums, steps_between
+from polyrelu.checks import check_fields
 from polyrelu.robust.attacks._settings import whole
 from polyrelu.robust.attacks.centres import check_centres, class_means, known_centres, ray_ends
 from polyrelu.robust.attacks.contract import MinimalAttack
@@ -33,6 +34,7 @@ class UniversalDirection(MinimalAttack):
 
     def __post_init__(self) -> None:
         """Check the settings."""
+        check_fields(self)
         whole(samples=self.samples)
         check_centres(self.centres, self.labels)
 

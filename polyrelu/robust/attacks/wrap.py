@@ -9,6 +9,7 @@ from typing import final
 import torch
 from torch import Tensor
 
+from polyrelu.checks import check_fields
 from polyrelu.robust.attacks._settings import whole
 from polyrelu.robust.attacks.contract import MinimalAttack, RadiusAttack
 from polyrelu.robust.attacks.line import first_crossing, shrink
@@ -30,6 +31,7 @@ class Minimal(MinimalAttack):
 
     def __post_init__(self) -> None:
         """Check the settings."""
+        check_fields(self)
         whole(rounds=self.rounds)
 
     @property
@@ -64,6 +66,10 @@ class AtRadius(RadiusAttack):
     """Does the shortest answer of ``attack`` fit into the ball?"""
 
     attack: MinimalAttack
+
+    def __post_init__(self) -> None:
+        """Check the settings."""
+        check_fields(self)
 
     @property
     def norms(self) -> tuple[float, ...]:

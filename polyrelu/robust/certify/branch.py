@@ -11,8 +11,8 @@ P never needs branching. A node bounds N^(q/p) by weights on relu(t_j)^q, slopes
   chords; for p <= 2 signs, and chords.
 
 All nodes of all points are solved together, worst first. A point is done when its bound is within ``tol`` of the radius
-found by the attack; budgets in nodes or seconds return the best bound so far. Everything proven holds in real
-arithmetic for the stored weights: the reduction's mistake and rounding are part of the constants.
+found by the attack; budgets in nodes or seconds return the best bound so far. The reduction's mistake and rounding,
+ours and that of the executed net if asked for, are part of the constants.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from polyrelu.robust.projection import project
 from polyrelu.robust.shallow import Rows, Shallow
 
 WORK = 8e6  # numbers a batch of Hessians may hold
+FAINT = 1e-100  # own terms below this at the point, beside a largest coefficient of 1: nothing is proven
 LEADERS = 200  # nodes a row may spend on leaders
 
 
@@ -87,7 +88,10 @@ def certify(
     told now and then how many points are done; one under way counts by its share of ``budget.nodes``.
     """
     clock = _Clock(budget, len(X))
-    ball = Ball(net, X, y, upper, rows, z)
+    rows = rows.scaled(net)
+    scale, length = rows.scale[rows.first], rows.length[rows.first]
+    ball = Ball(net, y, upper / scale, rows, z / rows.scale[:, None])
+    upper = upper / scale
     target = torch.minimum(upper / (1 + tol), ball.reach)[rows.point] * net.stretch
     best = _root(ball, target)
     done(len(X) - len(torch.unique(rows.point[best < target])))
@@ -98,8 +102,10 @@ def certify(
         near = near[ball.can_lead(near).sum(1) <= clock.left]
         best[near] = torch.maximum(best[near], _leaders(ball, near, target, clock.left))
     best = _split(ball, tree, best, target, clock, done)
+    best = torch.where(ball.value + ball.part.own_constant > FAINT, best, 0.0)
     least = torch.full((len(X),), torch.inf, dtype=torch.float64).scatter_reduce(0, rows.point, best, "amin")
-    return Certified(torch.minimum(ball.reach, least / net.stretch), ball.nodes, ball.z)
+    lower = torch.minimum(ball.reach, least / net.stretch) * scale
+    return Certified(net.neurons.cut(lower, length * scale, 2.0), ball.nodes, ball.z * rows.scale[:, None])
 
 
 class _Clock:

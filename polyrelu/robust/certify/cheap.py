@@ -11,8 +11,7 @@ counts |z|^(p-1) times, which is taken at its worst in the ball being proven: th
 L depends on the net only. `steepest_falls` bounds it from above, for l2 without regard to how a direction is split
 between neurons; for orthonormal centres it is exact for F and, with p >= 2, for F^(p): L = sqrt(K) and sqrt(2).
 
-Everything holds in real arithmetic for the stored weights: float64 inside, every number is rounded to the safe side by
-gamma_n = n u / (1 - n u), u = 2^-53, with n a generous count of the operations behind it.
+Rounding, and the arithmetic a radius holds for: see `polyrelu.robust.certify.neurons`.
 """
 
 from __future__ import annotations
@@ -24,138 +23,20 @@ from typing import NamedTuple, final
 import torch
 from torch import Tensor
 
+from polyrelu.checks import checked
 from polyrelu.nets import PolyReLUNet
 from polyrelu.nets.power import relu_power
+from polyrelu.robust.arithmetic import REAL, Arithmetic, arithmetic_of
+from polyrelu.robust.certify.neurons import DUST, Neurons, Rivals, gamma
+from polyrelu.robust.genuine import require_genuine
 from polyrelu.robust.margin import check_points
-from polyrelu.robust.norms import check_norm, dual, lengths
+from polyrelu.robust.norms import check_norm, lengths
 
-UNIT = 2.0**-53
-DUST = 1e-290  # coefficients and powers below this may have underflowed; they are counted as if they had this size
 BLOCK = 4_000_000  # entries of a Gram matrix held at a time
 CHUNK = 2_000_000  # entries of X converted to float64 at a time
 HALVINGS = 45
 SMALL = 256  # up to this size eigenvalues are computed, not estimated, to choose a bound
 LIGHT = (0.0, 1e-14, 1e-12, 1e-10, 1e-8, 1e-6)  # shares of |a| that may be set aside for p > 2
-
-
-def gamma(n: float) -> float:
-    """n u / (1 - n u): the relative error of n roundings in float64 (Higham 2002, section 3.1)."""
-    return n * UNIT / (1 - n * UNIT)
-
-
-class Rivals(NamedTuple):
-    """The margins of one label, a row for each rival c: a_j (c, h), b_y - b_c (c,), and their class numbers (c,)."""
-
-    A: Tensor
-    beta: Tensor
-    number: Tensor
-
-
-class Placed(NamedTuple):
-    """Points z = x - centre divided by a scale of their own, so that no power overflows.
-
-    T (n, h) : <u_j, z>; length (n,) : |z|_2, 1 or less; pull (n,) : |z|_dual / |z|_2; scale (n,) : the divisor
-    """
-
-    T: Tensor
-    length: Tensor
-    pull: Tensor
-    scale: Tensor
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class Neurons:
-    """f_c(x) = sum_j output_cj rate_j relu(<u_j, x - centre>)^p [/ |x - centre|^(p-1)] + bias_c, times one constant.
-
-    U (h, D) unit rows, rate (h,) = |w_j| and whatever scale is held in logs; all float64. The constant makes the
-    largest coefficient 1: it changes no decision. ``eps`` is the relative error of everything derived from these
-    tensors by sums over D or h and a few powers.
-    """
-
-    p: float
-    U: Tensor
-    output: Tensor
-    rate: Tensor
-    bias: Tensor
-    centre: Tensor
-    normalised: bool
-    eps: float
-
-    @staticmethod
-    def of(net: PolyReLUNet) -> Neurons:
-        """The neurons of ``net`` as they are now."""
-        W, output = net.weight.detach().double(), net.output.detach().double()
-        largest = W.abs().amax(dim=1)
-        W = W / torch.where(largest > 0, largest, 1.0)[:, None]
-        norm = lengths(W, 2.0)
-        live = (largest > 0) & (output != 0).any(dim=0)
-        held = float(net.log_scale[live].amax()) if bool(live.any()) else 0.0
-        depth = (2 * (net.log_scale - held)).clamp(max=0)  # of zero neurons it says nothing
-        rate = largest * norm * depth.exp()
-        top = float((output.abs() * rate).amax()) or 1.0
-        bias = torch.zeros_like(output[:, 0])
-        if net.bias is not None:
-            bias = net.bias.detach().double()
-            scaled = bias / top * torch.as_tensor(-2 * held, dtype=torch.float64).exp()
-            bias = torch.where(bias == 0, 0.0, scaled)
-        h, D = W.shape
-        return Neurons(
-            p=net.p,
-            U=W / torch.where(norm > 0, norm, 1.0)[:, None],
-            output=output,
-            rate=rate / top,
-            bias=bias,
-            centre=torch.zeros_like(W[0]) if net.centre is None else net.centre.double(),
-            normalised=net.normalise_input and net.p > 1,
-            eps=gamma(4 * (D + h) + 2000 + 8 * min(1500.0, -float(depth.amin()))),
-        )
-
-    @property
-    def shift(self) -> float:
-        """How far a computed pre-activation of a point of length 1 is from the true one, at most."""
-        return gamma(4 * (self.U.shape[1] + 16))
-
-    def rivals(self, label: float) -> Rivals:
-        """The margins of ``label``; for one logit (+1 or -1) the only rival is 0."""
-        if len(self.output) == 1:
-            A, beta = label * self.output * self.rate, (label * self.bias).clamp(max=1e250)
-            return Rivals(A, beta, torch.zeros(1, dtype=torch.int64))
-        y = int(label)
-        others = torch.tensor([c for c in range(len(self.output)) if c != y])
-        A = (self.output[y] - self.output[others]) * self.rate  # the difference first: its error is then relative
-        beta = self.bias[y] - self.bias[others]
-        return Rivals(A, torch.where(beta.isnan(), -torch.inf, beta).clamp(max=1e250), others)
-
-    def place(self, X: Tensor, norm: float) -> Placed:
-        """``X`` (n, D) as the neurons see it."""
-        Z = X.detach().double() - self.centre
-        largest = Z.abs().amax(dim=1, keepdim=True)
-        inner = Z / torch.where(largest > 0, largest, 1.0)
-        size = lengths(inner, 2.0)
-        length = size * largest[:, 0]
-        scale = length
-        if not self.normalised:  # a bias has a length too
-            scale = scale.clamp(min=2 * float(self.bias.abs().amax().clamp(max=1e250)) ** (1 / self.p))
-        scale = torch.where(scale > 0, scale, 1.0)
-        pull = lengths(inner, dual(norm)) / size.clamp(min=1)
-        return Placed((Z / scale[:, None]) @ self.U.T, length / scale, pull, scale)
-
-    def constants(self, beta: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:
-        """Own and opposite constants (n, c) at these scales, for ``beta`` (c,) or (n, c); still without |z|^(p-1)."""
-        power = 1.0 if self.normalised else self.p
-        scaled = beta / scale[:, None].pow(power)
-        return scaled.clamp(min=0, max=1e250) * (1 - self.eps), (-scaled).clamp(min=0) * (1 + self.eps)
-
-    def worst(self, placed: Placed, rho: Tensor, norm: float) -> tuple[Tensor, Tensor]:
-        """|z + d|^(p-1) at its least and at its most over |d| <= rho (n, c): what a bias counts when normalised.
-
-        |z + d| >= <z, z + d>/|z| >= |z| - rho |z|_dual/|z|, and |d|_2 <= rho, times sqrt(D) for l-infinity.
-        """
-        wide = math.sqrt(self.U.shape[1]) if norm == math.inf else 1.0
-        length, pull, more = placed.length[:, None], placed.pull[:, None], 1 + self.eps
-        low = (length / more - rho * pull * more).clamp(min=0)
-        return low.pow(self.p - 1) / more, ((length + rho * wide) * more).pow(self.p - 1) * more
 
 
 @final
@@ -172,16 +53,17 @@ class Cheap:
     falls: Tensor
 
     @staticmethod
-    def of(net: PolyReLUNet, norm: float | str = 2) -> Cheap:
+    def of(net: PolyReLUNet, norm: float | str = 2, arithmetic: Arithmetic = REAL) -> Cheap:
         """The constants of ``net`` for perturbations measured in ``norm``: 1, 2 or inf."""
-        norm, neurons = check_norm(norm), Neurons.of(net)
+        norm, neurons = check_norm(norm), Neurons.of(net, arithmetic)
         C = len(neurons.output)
         if C == 1:
-            return Cheap(neurons, norm, steepest_falls(neurons, neurons.rivals(1.0).A, norm)[None])
+            both = [steepest_falls(neurons, neurons.rivals(label).A, norm) for label in (1.0, -1.0)]
+            return Cheap(neurons, norm, torch.maximum(*both)[None])
         y, c = torch.triu_indices(C, C, 1)
         falls = torch.zeros(C, C, dtype=torch.float64, device=neurons.U.device)
-        found = steepest_falls(neurons, (neurons.output[y] - neurons.output[c]) * neurons.rate, norm)
-        falls[y, c], falls[c, y] = found, found
+        falls[y, c] = steepest_falls(neurons, neurons.pairs(y, c).A, norm)
+        falls[c, y] = steepest_falls(neurons, neurons.pairs(c, y).A, norm) if neurons.run.relative else falls[y, c]
         return Cheap(neurons, norm, falls)
 
     def radius(self, X: Tensor, y: Tensor) -> Tensor:
@@ -202,9 +84,11 @@ class Cheap:
         own, opposite = rivals.A.clamp(min=0), (-rivals.A).clamp(min=0)
         hidden = relu_power(placed.T, p)
         P, N = hidden @ own.T, hidden @ opposite.T
-        plus, minus = net.constants(rivals.beta, placed.scale)
+        plus, minus = net.constants(rivals.beta, rivals.size, placed.scale)
         dust = (len(net.U) * DUST) ** (1 / p)
-        unsure = net.shift * more * (own.sum(1).pow(1 / p) + opposite.sum(1).pow(1 / p)) + 2 * dust
+        mass = (own.sum(1).pow(1 / p) + opposite.sum(1).pow(1 / p)) * more
+        unsure = placed.blur[:, None] * mass + 2 * dust
+        falls = falls + net.stir(self.norm) * mass
 
         def gap(plus: Tensor, minus: Tensor) -> Tensor:
             left: Tensor = (P + plus).pow(1 / p) / more - (N + minus).pow(1 / p) * more - unsure
@@ -215,7 +99,7 @@ class Cheap:
             return gap(plus * low, minus * high)
 
         zero = torch.zeros_like(P)
-        if not net.normalised or not bool(rivals.beta.any()):
+        if not net.normalised or not bool((plus + minus).any()):
             rho = gap(plus, minus).clamp(min=0) / falls / more
         else:
             rho, beyond = zero, still(zero).clamp(min=0) / falls / more
@@ -223,11 +107,13 @@ class Cheap:
                 middle = (rho + beyond) / 2
                 holds = still(middle) > falls * middle * more
                 rho, beyond = torch.where(holds, middle, rho), torch.where(holds, beyond, middle)
-        radius = rho.amin(dim=1) * placed.scale / more
-        return torch.where(radius > 0, radius, 0.0)  # NaN, from numbers that overflowed, proves nothing
+        return net.told(rho.nan_to_num(nan=0.0, posinf=torch.inf).amin(dim=1), placed, self.norm)
 
 
-def cheap_radius(net: PolyReLUNet, X: Tensor, y: Tensor, norm: float | str = 2) -> Tensor:
+@checked
+def cheap_radius(
+    net: PolyReLUNet, X: Tensor, y: Tensor, norm: float | str = 2, *, arithmetic: Arithmetic | str = REAL
+) -> Tensor:
     """(pi_P(x) - pi_N(x)) / L, the least over rival classes: a proven radius of each point, (n,) float64.
 
     See the module for the derivation; misclassified points have radius 0. One forward pass a point after the constant
@@ -239,6 +125,7 @@ def cheap_radius(net: PolyReLUNet, X: Tensor, y: Tensor, norm: float | str = 2) 
     net : any p >= 1, one logit or several, with or without centre, output bias, input normalisation
     X : (n, D) in the net's dtype; y : (n,) of +1/-1 for one logit, of 0..C-1 otherwise
     norm : 1, 2 or inf; what perturbations are measured in
+    arithmetic : "real", or "float32", "float64" for the net as executed, see `polyrelu.robust.arithmetic`
 
     Examples
     --------
@@ -247,8 +134,9 @@ def cheap_radius(net: PolyReLUNet, X: Tensor, y: Tensor, norm: float | str = 2) 
     tensor([0.7071], dtype=torch.float64)
     """
     norm = check_norm(norm)
+    require_genuine(net)
     X, y = check_points(net, X, y)
-    return Cheap.of(net, norm).radius(X, y)
+    return Cheap.of(net, norm, arithmetic_of(arithmetic)).radius(X, y)
 
 
 def steepest_falls(net: Neurons, A: Tensor, norm: float) -> Tensor:
@@ -258,19 +146,21 @@ def steepest_falls(net: Neurons, A: Tensor, norm: float) -> Tensor:
     (sum_j a_j |u_j|_1^p)^(1/p) over own and opposite terms, and sqrt(D) times the l2 bound. l2: see `_falls_l2`.
     """
     p, more = net.p, 1 + net.eps
+    size = A.abs().amax(dim=1)
+    size = torch.where(size > 0, size, 1.0)
+    A = A / size[:, None]  # squares of coefficients must not underflow: G of s a is s^(1/p) times that of a
     own, opposite = A.clamp(min=0), (-A).clamp(min=0)
     dust = 2 * (len(net.U) * DUST) ** (1 / p)
-    wide = math.sqrt(net.U.shape[1]) if norm == math.inf else 1.0
+    wide = net.wide(norm)
     straight = wide * _falls_l2(net, A) if norm != 1 else A.new_full((len(A),), torch.inf)
     falls: Tensor = straight * more + wide * dust
-    if norm == 2:
-        return falls
-    ends = torch.maximum(*vertices(net, A)) * more * more
-    if norm == 1:
-        return torch.add(ends.amax(dim=1), dust)
-    alone = lengths(net.U, 1.0).pow(p)
-    sides = ((own @ alone).pow(1 / p) + (opposite @ alone).pow(1 / p)) * more * more
-    return torch.minimum(falls, torch.minimum(ends.sum(dim=1) * more, sides) + wide * dust)
+    if norm != 2:
+        ends = torch.maximum(*vertices(net, A)) * more * more
+        alone = lengths(net.U, 1.0).pow(p)
+        sides = ((own @ alone).pow(1 / p) + (opposite @ alone).pow(1 / p)) * more * more
+        corners = ends.amax(dim=1) if norm == 1 else torch.minimum(ends.sum(dim=1) * more, sides)
+        falls = torch.minimum(falls, corners + (1 if norm == 1 else net.U.shape[1]) * dust)
+    return falls * size.pow(1 / p) * more
 
 
 def vertices(net: Neurons, A: Tensor) -> tuple[Tensor, Tensor]:

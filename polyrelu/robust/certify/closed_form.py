@@ -9,6 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from polyrelu.checks import checked
 from polyrelu.errors import require
 from polyrelu.nets._base import real
 from polyrelu.robust.certify._level import Problems, least_cost
@@ -17,6 +18,7 @@ from polyrelu.robust.norms import lengths
 CHUNK = 8192  # points at a time
 
 
+@checked
 def average_radius(X: Tensor, y: Tensor, centres: Tensor, labels: Tensor) -> Tensor:
     """max(0, min(s/|mu_+|, (s - t)/|mu_+ - mu_-|)), s = <x, mu_+>, t = <x, mu_->, for y = +1.
 
@@ -46,6 +48,7 @@ def average_radius(X: Tensor, y: Tensor, centres: Tensor, labels: Tensor) -> Ten
     return torch.minimum(to_zero, to_other).clamp(min=0)
 
 
+@checked
 def centre_radius(X: Tensor, y: Tensor, centres: Tensor, labels: Tensor, p: float) -> Tensor:
     """min |d| : y F^(p)(x + d) <= 0 for F^(p)(x) = sum_k y_k relu(<x, mu_k>)^p, real p >= 1.
 

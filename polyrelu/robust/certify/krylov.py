@@ -24,8 +24,9 @@ import torch
 from torch import Tensor
 
 from polyrelu.nets import PolyReLUNet
-from polyrelu.robust.certify.cheap import Neurons, gamma
-from polyrelu.robust.certify.quadratic import OPPOSITE, OWN, Frame, Rows
+from polyrelu.robust.arithmetic import REAL, Arithmetic
+from polyrelu.robust.certify.neurons import Neurons, Rivals, gamma
+from polyrelu.robust.certify.quadratic import FAINT, OPPOSITE, OWN, Frame, Rows, rows_of
 
 AT_ONCE = 2_000_000  # pre-activations of points and rivals held at a time
 SEARCH, PROOF = 6, 16  # dimensions of a bound while searching, and of the last one
@@ -35,7 +36,7 @@ SHORTER = (0.998, 0.99, 0.975, 0.95, 0.9, 0.8, 0.6, 0.4)  # parts of the radius 
 GONE = 1e-12  # a product this small beside |M| adds no dimension
 
 
-def quick_radius(net: PolyReLUNet, X: Tensor, y: Tensor, step: Tensor) -> Tensor:
+def quick_radius(net: PolyReLUNet, X: Tensor, y: Tensor, step: Tensor, arithmetic: Arithmetic = REAL) -> Tensor:
     """A proven l2 radius of each point, (n,) float64, the least over rivals.
 
     Parameters
@@ -43,37 +44,42 @@ def quick_radius(net: PolyReLUNet, X: Tensor, y: Tensor, step: Tensor) -> Tensor
     net : float64, p = 1 or p >= 2, one logit or several
     X, y : points (n, D) that the net is right about, with labels as its margin wants them
     step : (n, D) perturbations that break the net, or nearly; they decide speed and tightness only
+    arithmetic : what the radii hold for
     """
     logits = torch.arange(net.outputs).expand(len(X), -1)
-    return least_radius(
-        net, X, y, torch.ones_like(logits, dtype=torch.bool) if net.outputs == 1 else logits != y[:, None], step
-    )
+    rivals = torch.ones_like(logits, dtype=torch.bool) if net.outputs == 1 else logits != y[:, None]
+    return least_radius(net, X, y, rivals, step, arithmetic)
 
 
-def least_radius(net: PolyReLUNet, X: Tensor, own: Tensor, rivals: Tensor, step: Tensor) -> Tensor:
+def least_radius(
+    net: PolyReLUNet, X: Tensor, own: Tensor, rivals: Tensor, step: Tensor, arithmetic: Arithmetic = REAL
+) -> Tensor:
     """The radius within which logit ``own`` (n,) of each point exceeds all its ``rivals`` (n, C), bool; else as above.
 
     For one logit ``own`` is the label, +1 or -1.
     """
-    neurons = Neurons.of(net)
+    neurons = Neurons.of(net, arithmetic)
     frame = Frame.of(neurons)
     squares = (frame.B @ frame.B.T).square()
     radius = torch.zeros(len(X), dtype=torch.float64)
     most = max(1, AT_ONCE // (len(frame.B) * int(rivals.sum(dim=1).amax())))
     for here in torch.split(torch.arange(len(X)), most):
         point, rival = rivals[here].nonzero(as_tuple=True)
-        side = own[here][point]
-        if net.outputs == 1:
-            A, beta = side[:, None] * neurons.output * neurons.rate, side * neurons.bias
-        else:  # the difference first: its error is then relative
-            A = (neurons.output[side] - neurons.output[rival]) * neurons.rate
-            beta = neurons.bias[side] - neurons.bias[rival]
-        beta = torch.where(beta.isnan(), -torch.inf, beta).clamp(max=1e250)
+        pairs = _pairs(neurons, own[here][point], rival)
         with torch.no_grad():
             logits = net(X[here] + step[here]).view(len(here), -1).masked_fill(~rivals[here], -torch.inf)
         nearest = rival == logits.argmax(dim=1)[point]
-        radius[here] = _least(neurons, frame, squares, X[here], step[here], A, beta, point, nearest)
+        radius[here] = _least(neurons, frame, squares, X[here], step[here], pairs, point, nearest)
     return radius
+
+
+def _pairs(net: Neurons, own: Tensor, rival: Tensor) -> Rivals:
+    """`Neurons.pairs`, each different pair once."""
+    if len(net.output) == 1:
+        keys, place = torch.unique(own, return_inverse=True)
+        return net.pairs(keys, torch.zeros_like(keys, dtype=torch.long)).only(place)
+    keys, place = torch.unique(own * len(net.output) + rival, return_inverse=True)
+    return net.pairs(keys // len(net.output), keys % len(net.output)).only(place)
 
 
 def _least(
@@ -82,17 +88,13 @@ def _least(
     squares: Tensor,
     X: Tensor,
     step: Tensor,
-    A: Tensor,
-    beta: Tensor,
+    pairs: Rivals,
     point: Tensor,
     nearest: Tensor,
 ) -> Tensor:
-    """The radii of some points; A (R, h), beta and ``point`` (R,) a row a rival, ``nearest`` to whom the step leads."""
+    """The radii of some points; ``pairs`` and ``point`` (R,) a row a rival, ``nearest`` to whom the step leads."""
     placed = net.place(X, 2.0)
-    inner = ((X - net.centre) / placed.scale[:, None]) @ frame.Q.T
-    outer = (placed.length.square() - inner.square().sum(dim=1) + 64 * net.eps).clamp(min=0).sqrt()
-    scaled = beta / placed.scale[point].pow(1.0 if net.normalised else net.p)
-    rows = Rows(net, frame, placed.T[point], A, scaled, inner[point], outer[point], placed.length[point])
+    rows = rows_of(net, frame, X, placed, pairs, point)
     first, size = rows.of(nearest), torch.linalg.vector_norm(step, dim=1)
     value, steep = first.tangent()
     far = torch.where(size > 0, size / placed.scale, value / steep.clamp(min=1e-300)).clamp(max=1e100)
@@ -102,11 +104,11 @@ def _least(
         far, limit = (~nearest).nonzero()[:, 0], radius[point[~nearest]]
         others = rows.of(far)
         value, start, _ = _bound(others, squares, limit, torch.zeros_like(others.T), SEARCH)
-        left = (~(value > 0)).nonzero()[:, 0]  # the others hold as far as the nearest
+        left = (~(value > FAINT)).nonzero()[:, 0]  # the others hold as far as the nearest
         if len(left):
             some = others.of(left), squares, limit[left] / FIRST, start[left], limit[left], AGAIN
             radius = radius.scatter_reduce(0, point[far[left]], _search(*some), "amin")
-    return radius * placed.scale / ((1 + net.eps) * (1 + frame.spare))
+    return net.told(radius / (1 + frame.spare), placed, 2.0)
 
 
 def _search(rows: Rows, squares: Tensor, far: Tensor, shift: Tensor, limit: Tensor, rounds: int) -> Tensor:
@@ -120,7 +122,7 @@ def _search(rows: Rows, squares: Tensor, far: Tensor, shift: Tensor, limit: Tens
     proven, left = torch.zeros_like(rho), torch.arange(len(rho))
     for part in SHORTER:
         trial = torch.where(rho[left] < limit[left], part * rho[left], rho[left])
-        holds = _bound(rows.of(left), squares, trial, touch[left], PROOF)[0] > 0
+        holds = _bound(rows.of(left), squares, trial, touch[left], PROOF)[0] > FAINT
         proven[left[holds]] = trial[holds]
         left = left[~holds]
         if not len(left):
@@ -158,7 +160,7 @@ def _few(rows: Rows, squares: Tensor, rho: Tensor, touch: Tensor, most: int) -> 
     g = torch.cat([inner, side[:, None]], dim=1)
     unit = gamma(64 * (len(B) + B.shape[1] + 64))
     whole, total = ((K @ squares) * K).sum(dim=1), ((K.abs() @ squares) * K.abs()).sum(dim=1)
-    frobenius = (whole.clamp(min=0) + unit * total).sqrt() + 1e-300
+    frobenius = (whole.clamp(min=0) + unit * total).sqrt() + 1e-150  # squares below 1e-300 underflow
     long = torch.linalg.vector_norm(g, dim=1)
     basis, products, diagonal, off = [g / long.clamp(min=1e-300)[:, None]], [], [], []
     for _ in range(min(most, g.shape[1])):
@@ -213,6 +215,6 @@ def _ball(few: Few, rho: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     y = -torch.cholesky_solve(few.g[:, :, None], L)[:, :, 0] / 2
     more = weight + 2 * delta
     Ny = torch.einsum("rij,rj->ri", H, y) + more[:, None] * y
-    wrong = (few.g + 2 * Ny).square().sum(dim=1)
-    value = few.constant + (few.g * y).sum(dim=1) + (y * Ny).sum(dim=1) - more * rho.square() - wrong / (4 * delta)
+    wrong = ((few.g + 2 * Ny) / (2 * delta.sqrt())[:, None]).square().sum(dim=1)
+    value = few.constant + (few.g * y).sum(dim=1) + (y * Ny).sum(dim=1) - more * rho.square() - wrong
     return torch.where(good, value, -torch.inf), y, weight

@@ -21,8 +21,7 @@ G_N(+-e_k) -+ xi_k for l1, exactly; and the sum over k of these for l-infinity, 
 
 The best tangents touch where the bound itself is least, so they go there, tau <- tau + step (U(z - rho g*) - tau) with
 g* the unit step steepest for g: Frank and Wolfe's method for min P(z + d) - chords(z + d). The best ones are kept. The
-radius returned was itself proven, whatever the search did, in real arithmetic for the stored weights: see `cheap` for
-the rounding.
+radius returned was itself proven, whatever the search did; for rounding and arithmetic see `neurons`.
 """
 
 from __future__ import annotations
@@ -34,18 +33,31 @@ from typing import NamedTuple, final
 import torch
 from torch import Tensor
 
+from polyrelu.checks import checked
 from polyrelu.nets import PolyReLUNet
 from polyrelu.nets._base import count
 from polyrelu.nets.power import relu_power
-from polyrelu.robust.certify.cheap import DUST, Cheap, Neurons, Placed, gamma, steepest_falls, vertices
+from polyrelu.robust.arithmetic import REAL, Arithmetic, arithmetic_of
+from polyrelu.robust.certify.cheap import Cheap, steepest_falls, vertices
+from polyrelu.robust.certify.neurons import DUST, Neurons, Placed, Rivals, gamma
+from polyrelu.robust.genuine import require_genuine
 from polyrelu.robust.margin import check_points
-from polyrelu.robust.norms import check_norm, dual, lengths, steepest
+from polyrelu.robust.norms import check_norm, dual, lengths, scaled_lengths, steepest
 
 WORK = 1_000_000  # numbers in the largest table: (points x rivals) by neurons or coordinates
 TANGENTS = 3  # choices of tangents for each radius tried
 
 
-def linear_radius(net: PolyReLUNet, X: Tensor, y: Tensor, norm: float | str = 2, steps: int = 30) -> Tensor:
+@checked
+def linear_radius(
+    net: PolyReLUNet,
+    X: Tensor,
+    y: Tensor,
+    norm: float | str = 2,
+    steps: int = 30,
+    *,
+    arithmetic: Arithmetic | str = REAL,
+) -> Tensor:
     """The larger of both bounds of this module, the least over rivals: a proven radius of each point, (n,) float64.
 
     Misclassified points have radius 0. O(h D) for each radius tried and rival class (l2: O(h min(h, D))). For p >= 2
@@ -57,17 +69,23 @@ def linear_radius(net: PolyReLUNet, X: Tensor, y: Tensor, norm: float | str = 2,
     X : (n, D) in the net's dtype; y : (n,) of +1/-1 for one logit, of 0..C-1 otherwise
     norm : 1, 2 or inf; what perturbations are measured in
     steps : radii tried for each point and rival
+    arithmetic : "real", or "float32", "float64" for the net as executed, see `polyrelu.robust.arithmetic`
     """
     norm, steps = check_norm(norm), count("steps", steps)
+    require_genuine(net)
     X, y = check_points(net, X, y)
-    return _radius(Neurons.of(net), X, y, norm, steps)
+    return _radius(Neurons.of(net, arithmetic_of(arithmetic)), X, y, norm, steps)
 
 
-def certified_radius(net: PolyReLUNet, X: Tensor, y: Tensor, norm: float | str = 2) -> Tensor:
+@checked
+def certified_radius(
+    net: PolyReLUNet, X: Tensor, y: Tensor, norm: float | str = 2, *, arithmetic: Arithmetic | str = REAL
+) -> Tensor:
     """max(cheap_radius, linear_radius): the larger of two proven radii, (n,) float64. Parameters as there."""
     norm = check_norm(norm)
+    require_genuine(net)
     X, y = check_points(net, X, y)
-    cheap = Cheap.of(net, norm)
+    cheap = Cheap.of(net, norm, arithmetic_of(arithmetic))
     return torch.maximum(cheap.radius(X, y), _radius(cheap.neurons, X, y, norm, 30))
 
 
@@ -76,15 +94,14 @@ def _radius(net: Neurons, X: Tensor, y: Tensor, norm: float, steps: int) -> Tens
     labels = sorted(set(y.tolist()))
     which = torch.searchsorted(torch.tensor(labels, dtype=y.dtype, device=y.device), y)
     each = [net.rivals(label) for label in labels]
-    A, beta = torch.stack([rivals.A for rivals in each]), torch.stack([rivals.beta for rivals in each])
+    A, beta, rivalry, _ = (torch.stack(parts) for parts in zip(*each, strict=True))
     frame, growth = Frame.of(net, norm), Growth.of(net, A, norm)
     size = max(1, WORK // (A.shape[1] * max(net.U.shape)))
     for rows in torch.split(torch.arange(len(X), device=X.device), size):
         label, placed = which[rows], net.place(X[rows], norm)
-        table = Rows.of(net, frame, placed, A[label], beta[label])
+        table = Rows.of(net, frame, placed, Rivals(A[label], beta[label], rivalry[label], label))
         best = torch.maximum(_search(table, steps), _rooted(table, growth.rows(label)))
-        rho = best.view(len(rows), -1).amin(dim=1) * placed.scale / (1 + net.eps)
-        radius[rows] = torch.where(rho > 0, rho, 0.0)
+        radius[rows] = net.told(best.view(len(rows), -1).amin(dim=1), placed, norm)
     return radius
 
 
@@ -162,11 +179,11 @@ class Rows:
     minus: Tensor
 
     @staticmethod
-    def of(net: Neurons, frame: Frame, placed: Placed, A: Tensor, beta: Tensor) -> Rows:
+    def of(net: Neurons, frame: Frame, placed: Placed, rivals: Rivals) -> Rows:
         """The points ``placed`` against all rivals, coefficients (n, c, h) and biases (n, c); points outermost."""
-        plus, minus = net.constants(beta, placed.scale)
-        placed = Placed(*(part.repeat_interleave(A.shape[1], dim=0) for part in placed))
-        A = A.flatten(0, 1)
+        plus, minus = net.constants(rivals.beta, rivals.size, placed.scale)
+        placed = Placed(*(part.repeat_interleave(rivals.A.shape[1], dim=0) for part in placed))
+        A = rivals.A.flatten(0, 1)
         return Rows(net, frame, placed, placed.T, A.clamp(min=0), (-A).clamp(min=0), plus.flatten(), minus.flatten())
 
     def bound(self, rho: Tensor, touch: Tensor) -> Bound:
@@ -175,7 +192,8 @@ class Rows:
         ``touch`` (R, h) are shifts of the pre-activations a unit of radius; for p = 1 the slopes themselves.
         """
         net, frame, p, rho = self.net, self.frame, self.net.p, rho[:, None]
-        swing = rho * frame.reach * (1 + net.eps) + 2 * net.shift
+        blur = self.placed.blur[:, None] + rho * net.stir(frame.norm)
+        swing = (rho * frame.reach + blur) * (1 + net.eps)
         if p == 1:
             slope, power = touch, torch.zeros_like(touch)
         else:
@@ -192,12 +210,12 @@ class Rows:
         value = (self.own * (slope * self.T - (p - 1) * power) - self.opposite * (high + low) / 2).sum(1) + plus - minus
         K = self.own * slope - self.opposite * chord
         gradient, K = K @ frame.B, K.abs()
-        steep = lengths(gradient, dual(frame.norm)) * frame.stretch
+        steep = scaled_lengths(gradient, dual(frame.norm)) * frame.stretch
         rho, size = rho[:, 0], self.own * (slope * (self.T.abs() + swing) + p * power) + 4 * self.opposite * high
         rounding = net.eps * (size.sum(1) + plus + minus + rho * (steep + K @ frame.reach))
-        missing = rho * (K @ frame.spare) + net.shift * K.sum(1)
+        missing = rho * (K @ frame.spare) + blur[:, 0] * K.sum(1)
         dust = len(net.U) * DUST * (2 + 2 * rho * net.U.shape[1] ** 0.5).pow(p)
-        lower = value - rho * steep - 2 * (rounding + missing) - dust
+        lower = value - rho * steep - 2 * rounding - 1.01 * missing - dust
         return Bound(lower, -steepest(gradient, frame.norm) @ frame.B.T, value, steep)
 
 
@@ -223,7 +241,8 @@ def _rooted(rows: Rows, growth: Growth) -> Tensor:
     dust = 2 * (len(net.U) * DUST) ** (1 / p)
     share = rows.own.pow(1 / p)
     other = ((rows.opposite * relu_power(rows.T, p)).sum(1) + rows.minus).pow(1 / p) * more
-    other = other + net.shift * more * rows.opposite.sum(1).pow(1 / p) + dust
+    mass, stir = rows.opposite.sum(1).pow(1 / p) * more, net.stir(rows.frame.norm)
+    other = other + rows.placed.blur * mass + dust
     constant = rows.plus.pow(1 / p)
     touch, best = rows.T.clamp(min=0), torch.zeros_like(rows.plus)
     for k in range(TANGENTS):
@@ -236,9 +255,9 @@ def _rooted(rows: Rows, growth: Growth) -> Tensor:
             power = power / (relu_power(entries, p).sum(1, keepdim=True).pow(1 - 1 / p) * more).clamp(min=1e-300)
             omega, fixed = share * power[:, :-1], constant * power[:, -1]
         sums = omega.sum(1)
-        value = (omega * rows.T).sum(1) + fixed / more - other - (net.shift + 4 * net.eps) * sums - dust
+        value = (omega * rows.T).sum(1) + fixed / more - other - (rows.placed.blur + 4 * net.eps) * sums - dust
         xi = omega @ rows.frame.B
-        rate = _steepest_gap(rows, growth, xi, omega, sums) + dust * net.U.shape[1] ** 0.5
+        rate = _steepest_gap(rows, growth, xi, omega, sums) + dust * net.U.shape[1] + stir * (mass + sums * more)
         best = torch.maximum(best, value / rate / more)
         rho = best if k else (value / rate).clamp(min=0)
         moved = rows.T - rho[:, None] * (steepest(xi, rows.frame.norm) @ rows.frame.B.T)
@@ -252,18 +271,18 @@ def _steepest_gap(rows: Rows, growth: Growth, xi: Tensor, omega: Tensor, sums: T
     net, frame, p = rows.net, rows.frame, rows.net.p
     more = 1 + net.eps
     missing = omega @ frame.spare + net.eps * (omega @ frame.reach)
-    long = (lengths(xi, dual(frame.norm)) * frame.stretch + missing) * more
+    long = (scaled_lengths(xi, dual(frame.norm)) * frame.stretch + missing) * more
     rate = long + growth.most
     if frame.norm != 1:
-        wide = math.sqrt(net.U.shape[1]) if frame.norm == math.inf else 1.0
-        short = lengths(xi, 2.0)
+        wide = net.wide(frame.norm)
+        short = scaled_lengths(xi, 2.0)
         blur = (frame.spare.amax() + frame.stretch - 1 + 4 * net.eps) * (1 + 2 * sums / short)
         along = (xi / short[:, None]) @ frame.B.T
         mass = rows.opposite.sum(1).pow(1 / p) * blur
         falling, rising = (((rows.opposite * relu_power(t, p)).sum(1).pow(1 / p) + mass) for t in (-along, along))
         straight = (short * frame.stretch + missing) * more
         turn = torch.maximum(straight + falling, rising - short / (frame.stretch * more) + missing)
-        split = (turn.square() + (growth.most_l2 + missing).square()).sqrt() * wide * more
+        split = torch.hypot(turn, growth.most_l2 + missing) * wide * more
         rate = torch.where(split < rate, split, rate)  # NaN and inf where xi = 0
     if frame.norm != 2:
         corner = torch.maximum(growth.ahead - xi, growth.back + xi)

@@ -16,7 +16,8 @@ duality gap (S-procedure, Yakubovich 1971; derived for these nets): for every la
 Neurons are bounded together, where chords bound each at its own worst d: on 500 neurons that saw MNIST the radii are
 half as long again as those of `linear`, and within about a tenth of what attacks find. A bound costs k^2 h for M and
 k^3/3 for each lambda, k = min(h, D). Any parabolas, any lambda and any d prove: what is claimed is the value at d minus
-|gradient|^2/(4 delta), delta the room left in M + lambda I for rounding; see `cheap` for the rounding of the rest.
+|gradient|^2/(4 delta), delta what is left of M + lambda I for rounding; for the rest, and for the arithmetic, see
+`neurons`. A bound counts only above FAINT, far above all that may have underflowed.
 """
 
 from __future__ import annotations
@@ -28,10 +29,13 @@ from typing import NamedTuple, final
 import torch
 from torch import Tensor
 
+from polyrelu.checks import checked
 from polyrelu.errors import require
 from polyrelu.nets import PolyReLUNet
 from polyrelu.nets.power import relu_power
-from polyrelu.robust.certify.cheap import Neurons, gamma
+from polyrelu.robust.arithmetic import REAL, Arithmetic, arithmetic_of
+from polyrelu.robust.certify.neurons import Neurons, Placed, Rivals, gamma
+from polyrelu.robust.genuine import require_genuine
 from polyrelu.robust.margin import check_points
 from polyrelu.robust.norms import lengths
 
@@ -40,10 +44,20 @@ FACTORS = 4  # values of lambda tried for each bound
 BOUNDS = 8  # radii tried for each point and rival
 OWN, OPPOSITE = 1.0, 0.3  # where parabolas touch, in units of the step to the worst point
 LEAST = 0.25  # p = 1: touching points are no nearer to the kink than this part of rho
+FAINT = 1e-120  # a margin below this, the largest coefficient and |x - centre| being 1, is not proven
 EDGE = 0.8  # nor, p >= 2, nearer to +-rho than a fifth of it
 
 
-def quadratic_radius(net: PolyReLUNet, X: Tensor, y: Tensor, *, tol: float = 0.01, limit: float = math.inf) -> Tensor:
+@checked
+def quadratic_radius(
+    net: PolyReLUNet,
+    X: Tensor,
+    y: Tensor,
+    *,
+    tol: float = 0.01,
+    limit: float = math.inf,
+    arithmetic: Arithmetic | str = REAL,
+) -> Tensor:
     """A proven l2 radius of each point, (n,) float64, the least over rivals; 0 for misclassified points.
 
     Parameters
@@ -52,19 +66,21 @@ def quadratic_radius(net: PolyReLUNet, X: Tensor, y: Tensor, *, tol: float = 0.0
     X : (n, D) in the net's dtype; y : (n,) of +1/-1 for one logit, of 0..C-1 otherwise
     tol : the search for the largest radius that this bound proves ends within about this part of it
     limit : the radius wanted; nothing beyond it is tried, which saves half of the time
+    arithmetic : "real", or "float32", "float64" for the net as executed, see `polyrelu.robust.arithmetic`
     """
     require(net.p == 1 or net.p >= 2, "net.p", net.p, "1 or at least 2; linear_radius takes any p")
     require(0 < tol < 1, "tol", tol, "a number between 0 and 1, such as .01")
     require(limit > 0, "limit", limit, "a number > 0, or inf for the largest radius")
+    require_genuine(net)
     X, y = check_points(net, X, y)
-    neurons = Neurons.of(net)
+    neurons = Neurons.of(net, arithmetic_of(arithmetic))
     frame = Frame.of(neurons)
     radius = torch.zeros(len(X), dtype=torch.float64, device=X.device)
     size = max(1, AT_ONCE // frame.B.shape[1] ** 2)
     for label in sorted(set(y.tolist())):
-        A, beta, _ = neurons.rivals(label)
+        rivals = neurons.rivals(label)
         for points in torch.split((y == label).nonzero()[:, 0], size):
-            radius[points] = _least(neurons, frame, X[points], A, beta, tol, limit)
+            radius[points] = _least(neurons, frame, X[points], rivals, tol, limit)
     return radius
 
 
@@ -119,7 +135,7 @@ class Rows:
     """One row for each point and rival, the point scaled to length 1 if its input is normalised.
 
     T, A (R, h) pre-activations and coefficients; beta (R,); inner (R, k) the point in the frame, outer (R,) the length
-    of the rest; length (R,)
+    of the rest; length (R,); blur (R,) how far pre-activations may be from the true ones at the point
     """
 
     net: Neurons
@@ -130,10 +146,11 @@ class Rows:
     inner: Tensor
     outer: Tensor
     length: Tensor
+    blur: Tensor
 
     def of(self, keep: Tensor) -> Rows:
         """The rows named by ``keep``."""
-        parts = (self.T, self.A, self.beta, self.inner, self.outer, self.length)
+        parts = (self.T, self.A, self.beta, self.inner, self.outer, self.length, self.blur)
         return Rows(self.net, self.frame, *(part[keep] for part in parts))
 
     def tangent(self) -> tuple[Tensor, Tensor]:
@@ -148,11 +165,12 @@ class Rows:
         net = self.net
         value, slope, bend = self._parabolas(rho[:, None], touch)
         constant, along, curve = self._bias(rho)
-        high = self.T.abs() + 2 * rho[:, None]
+        blur = self.blur + rho * net.stir(2.0)
+        high, top = self.T.abs() + 2 * (rho + blur)[:, None], self.T + ((rho + blur) * (1 + 1e-6))[:, None]
         size = (self.A.abs() * relu_power(high, net.p)).sum(dim=1) + 4 * self.beta.abs()
-        steep = (self.A.abs() * relu_power(high, net.p - 1)).sum(dim=1)
+        steep = (self.A.abs() * relu_power(top, net.p - 1)).sum(dim=1)
         rounding = 256 * net.p * net.eps * size * (1 + rho).pow(net.p)
-        rounding = rounding + 4 * net.p * steep * (net.shift + self.frame.spare * rho)
+        rounding = rounding + 1.01 * net.p * steep * (blur + self.frame.spare * rho)
         constant = constant + (self.A * value).sum(dim=1) - rounding
         g = (self.A * slope) @ self.frame.B + along[:, None] * self.inner
         return Below(constant, g, along * self.outer, self.A * bend, curve)
@@ -194,9 +212,9 @@ class Rows:
             more = at + 2 * delta
             Nd = torch.einsum("rkl,rl->rk", M, d) + more[:, None] * d
             aside = -side / (2 * (curve + more))
-            wrong = (g + 2 * Nd).square().sum(dim=1)
+            wrong = ((g + 2 * Nd) / (2 * delta.sqrt())[:, None]).square().sum(dim=1)
             value = constant + (g * d).sum(dim=1) + (d * Nd).sum(dim=1) + side * aside / 2
-            value = value - more * rho.square() - wrong / (4 * delta)
+            value = value - more * rho.square() - wrong
             better = good & (value > best)
             best, kept = torch.where(better, value, best), torch.where(better, at, kept)
             shift = torch.where(better[:, None], d @ self.frame.B.T, shift)
@@ -253,24 +271,28 @@ def _slope(T: Tensor, p: float) -> Tensor:
     return (T > 0).to(T) if p == 1 else p * relu_power(T, p - 1)
 
 
-def _least(net: Neurons, frame: Frame, X: Tensor, A: Tensor, beta: Tensor, tol: float, limit: float) -> Tensor:
-    """The radii of some points of one label: the nearest rival is searched, the others need only hold there."""
-    n, c = len(X), len(A)
-    placed = net.place(X, 2.0)
+def rows_of(net: Neurons, frame: Frame, X: Tensor, placed: Placed, rivals: Rivals, point: Tensor) -> Rows:
+    """The margins of ``rivals`` (R rows), each at the point of this number (R,)."""
     inner = ((X.double() - net.centre) / placed.scale[:, None]) @ frame.Q.T
     outer = (placed.length.square() - inner.square().sum(dim=1) + 64 * net.eps).clamp(min=0).sqrt()
-    scaled = beta / placed.scale[:, None].pow(1.0 if net.normalised else net.p)
+    beta = net.level(rivals.beta[:, None], rivals.size[:, None], placed.scale[point])[:, 0]
+    parts = placed.T[point], rivals.A, beta, inner[point], outer[point], placed.length[point], placed.blur[point]
+    return Rows(net, frame, *parts)
+
+
+def _least(net: Neurons, frame: Frame, X: Tensor, rivals: Rivals, tol: float, limit: float) -> Tensor:
+    """The radii of some points of one label: the nearest rival is searched, the others need only hold there."""
+    n, c = len(X), len(rivals.A)
     point, rival = torch.arange(n).repeat_interleave(c), torch.arange(c).repeat(n)
-    rows = Rows(
-        net, frame, placed.T[point], A[rival], scaled.flatten(), inner[point], outer[point], placed.length[point]
-    )
+    placed = net.place(X, 2.0)
+    rows = rows_of(net, frame, X, placed, rivals.only(rival), point)
     value, steep = rows.tangent()
     order = (value / steep.clamp(min=1e-300)).view(n, c).argsort(dim=1)
     radius = limit / placed.scale * (1 + 4 * net.eps) * (1 + 2 * frame.spare)
     for rival in order.T:
         mine = torch.arange(n) * c + rival
         radius = _search(rows.of(mine), value[mine], steep[mine], radius, tol)
-    return radius * placed.scale / ((1 + net.eps) * (1 + frame.spare))
+    return net.told(radius / (1 + frame.spare), placed, 2.0)
 
 
 def _search(rows: Rows, value: Tensor, steep: Tensor, limit: Tensor, tol: float) -> Tensor:
@@ -283,13 +305,13 @@ def _search(rows: Rows, value: Tensor, steep: Tensor, limit: Tensor, tol: float)
     low, high, above, below = torch.zeros_like(limit), torch.full_like(limit, torch.inf), value.clone(), value.clone()
     rho = torch.where(limit.isfinite(), limit, value / steep.clamp(min=1e-300))
     touch, weight, old = torch.zeros_like(rows.T), torch.full_like(limit, torch.nan), torch.ones_like(limit)
-    left = (value > 0).nonzero()[:, 0]
+    left = (value > FAINT).nonzero()[:, 0]
     for _ in range(BOUNDS):
         if not len(left):
             break
         here, most, margin, slope, cold = rho[left], limit[left], value[left], steep[left], weight[left].isnan()
         found = rows.of(left).bound(here, touch[left] * (here / old[left])[:, None], weight[left])
-        holds, fails, at = found.value > 0, (found.value <= 0) & ~cold, found.value
+        holds, fails, at = found.value > FAINT, (found.value <= FAINT) & ~cold, found.value
         low[left], above[left] = torch.where(holds, here, low[left]), torch.where(holds, at, above[left])
         high[left], below[left] = torch.where(fails, here, high[left]), torch.where(fails, at, below[left])
         touch[left], weight[left], old[left] = found.shift, found.weight, here

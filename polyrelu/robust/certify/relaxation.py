@@ -303,8 +303,14 @@ class _State:
         half = step.square().sum(1) / 2
         phi = half + lam * (own.value - opposite.value - leaf.constant)
         slack = gradient.square().sum(1) / (2 * leaf.modulus())
+        length = torch.linalg.vector_norm(leaf.C, dim=1)
+        steep = ((own.first.abs() + opposite.first.abs()) * length).sum(1)  # pre-activations are rounded too
         size = half + lam * (
-            own.value.abs() + opposite.value.abs() + (leaf.slope * T).abs().sum(1) + leaf.constant.abs()
+            own.value.abs()
+            + opposite.value.abs()
+            + (leaf.slope * T).abs().sum(1)
+            + leaf.constant.abs()
+            + steep * torch.linalg.vector_norm(z, dim=1)
         )
         proven = phi - slack * (1 + 1e-9) - (T.shape[1] + k + 32) * ROUNDING * size
         self.bound = (2 * proven.clamp(min=0)).sqrt() * (1 - 4 * ROUNDING)

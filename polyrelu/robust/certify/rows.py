@@ -13,7 +13,7 @@ from polyrelu.robust.shallow import Rows, Shallow
 
 
 class Ball:
-    """All rows in the ball of radius ``reach`` (n,) around their points, beyond which nothing is claimed.
+    """All ``rows``, scaled, in the ball of radius ``reach`` (n,) around their points, beyond which nothing is claimed.
 
     part : own and opposite coefficients, and the own constant
     slack : what the reduction, rounding and an opposite bias may add to N
@@ -22,9 +22,9 @@ class Ball:
     nodes (n,) : leaves solved so far, by point
     """
 
-    def __init__(self, net: Shallow, X: Tensor, y: Tensor, upper: Tensor, rows: Rows, z: Tensor) -> None:
+    def __init__(self, net: Shallow, y: Tensor, upper: Tensor, rows: Rows, z: Tensor) -> None:
         self.net, self.rows, self.z = net, rows, z.clone()
-        self.reach = torch.where(upper.isfinite(), upper, 2 * torch.linalg.vector_norm(X - net.centre, dim=1) + 1)
+        self.reach = torch.where(upper.isfinite(), upper, 2 * rows.length[rows.first] + 1)
         R = self.reach[rows.point]
         part = sides(net, rows)
         if net.normalised and net.p > 1:  # |z|^(p-1) at its least for an own bias, at its most for an opposite one
@@ -35,7 +35,7 @@ class Ball:
         self.slack = net.slack(y, rows, self.reach) + part.opposite_constant * (1 + 1e-14)
         self.floor = self._least_own(R)
         self.share = self._shares()
-        self.nodes = torch.zeros(len(X), dtype=torch.long)
+        self.nodes = torch.zeros(len(upper), dtype=torch.long)
 
     def _least_own(self, R: Tensor) -> Tensor:
         """N + slack >= P, and P^(1/p) falls at most by its Lipschitz constant times R."""
@@ -46,7 +46,8 @@ class Ball:
         if p < 2:  # a p-norm is at most the sum
             gain = gain.sqrt() * gain.sqrt().sum(1, keepdim=True)
         lipschitz = largest(self.net.C, gain).sqrt()[which]
-        least = ((part.own * pre.pow(p)).sum(1).pow(1 / p) - lipschitz * R).clamp(min=0).pow(p)
+        self.value = (part.own * pre.pow(p)).sum(1)
+        least = (self.value.pow(1 / p) - lipschitz * R).clamp(min=0).pow(p)
         return ((least + part.own_constant) * (1 - 1e-12) - self.slack).clamp(min=0)
 
     def _shares(self) -> Tensor:

@@ -1,0 +1,341 @@
+"""Arguments are what their annotations say: one check for every public function, so that none needs its own.
+
+    @checked
+    def alignment(net: PolyReLUNet, data: Dataset) -> Alignment: ...
+    alignment(net, "mnist")   ->   InputError: data='mnist': expected a Dataset.
+
+Numbers of other libraries become Python's, arrays and lists given for a tensor become one. Complex, sparse, quantised,
+nested and meta tensors are refused wherever a tensor is taken. What a value means (a range, a shape, a sum) is checked
+by the function itself. Sizes that no memory holds are bad input too. This module loads neither torch nor numpy.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import operator
+import os
+import re
+import sys
+import types
+import typing
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import fields
+from numbers import Integral, Real
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+
+from polyrelu.errors import InputError, require
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+P = ParamSpec("P")
+R = TypeVar("R")
+Check = Callable[[Any], Any]  # the value as the function gets it; TypeError or ValueError if it is none of this type
+LARGEST = 2**63
+TOO_LARGE = (
+    "allocate memory", "Storage size calculation", "Maximum allowed dimension", "Overflow when unpacking",
+    "array is too big",
+)  # fmt: skip
+
+
+def checked(function: Callable[P, R]) -> Callable[P, R]:
+    """``function``, which refuses arguments that are not what their annotations say, before anything is done."""
+    signature = inspect.signature(function)
+
+    @functools.wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        bound = signature.bind(*args, **kwargs)
+        checks = _checks_of(function)
+        for name, value in bound.arguments.items():
+            if name in checks and value is not signature.parameters[name].default:
+                bound.arguments[name] = _one(name, value, *checks[name])
+        try:
+            return function(*bound.args, **bound.kwargs)
+        except (MemoryError, RuntimeError) as error:
+            raise_if_memory(error, f"{function.__name__}: these sizes")
+            raise
+
+    return call
+
+
+def check_fields(record: Any) -> None:
+    """The same for the fields of a dataclass, in its ``__post_init__``."""
+    kind: Any = type(record)
+    checks = _checks_of(kind)
+    for field in fields(record):
+        given = getattr(record, field.name)
+        if field.name in checks and given is not field.default:
+            object.__setattr__(record, field.name, _one(field.name, given, *checks[field.name]))
+
+
+@contextmanager
+def enough_memory(what: str) -> Iterator[None]:
+    """Sizes that no memory holds, asked for inside, become an InputError about ``what``."""
+    try:
+        yield
+    except (MemoryError, OverflowError, RuntimeError, TypeError, ValueError) as error:
+        raise_if_memory(error, what)
+        raise
+
+
+def raise_if_memory(error: BaseException, what: str) -> None:
+    """An InputError if ``error`` says, in numpy's words or torch's, that there is not enough memory."""
+    if isinstance(error, MemoryError | OverflowError) or any(words in str(error) for words in TOO_LARGE):
+        raise InputError(f"{what} need more memory than there is: expected smaller ones.") from None
+
+
+def plain_tensor(argument: str, given: object, what: str = "numbers") -> Tensor:
+    """A dense tensor of real numbers from one, from a numpy array (read-only, any byte order) or a list of numbers."""
+    import numpy as np
+    import torch
+
+    if not isinstance(given, torch.Tensor):
+        try:
+            array = np.asarray(given)
+            given = torch.from_numpy(array.astype(array.dtype.newbyteorder("="), order="C", subok=False))
+        except (TypeError, ValueError, RuntimeError, OverflowError):
+            raise InputError(
+                f"{argument}={type(given).__name__}: expected a tensor, array or list of numbers."
+            ) from None
+    return dense(argument, given, what).detach()
+
+
+def dense(argument: str, given: Tensor, what: str = "numbers") -> Tensor:
+    """``given`` if it is a tensor that arithmetic works with: real numbers at hand, in rows and columns."""
+    import torch
+
+    odd = given.is_quantized or given.is_nested or given.device.type == "meta" or given.layout != torch.strided
+    meta = "meta" if given.device.type == "meta" else given.layout
+    found = f"{'quantised' if given.is_quantized else 'nested' if given.is_nested else meta} tensor"
+    require(not odd, argument, found, "a dense tensor with numbers in it; X.to_dense() and X.dequantize() make one")
+    require(not given.is_complex(), argument, f"{given.dtype} {what}", "real numbers")
+    small = given.is_floating_point() and given.dtype.itemsize < 2
+    require(not small, argument, f"{given.dtype} {what}", "float32 or float64; convert with X.float()")
+    return given
+
+
+def answer(score: Callable[[Tensor], Any], X: Tensor, name: str = "score") -> Tensor:
+    """``score(X)``; an InputError where it does not take X, or does not answer with floating numbers, a row each."""
+    from torch import Tensor
+
+    require(callable(score), name, type(score).__name__, "a module or another function of rows")
+    try:
+        found = score(X)
+    except (RuntimeError, TypeError, ValueError, AttributeError, IndexError) as error:
+        what, why = f"X of shape {tuple(X.shape)} and type {X.dtype}", str(error) or type(error).__name__
+        raise InputError(
+            f"{what}: expected what the {name} takes, but it says: {why.splitlines()[0].rstrip('.')}."
+        ) from error
+    good = isinstance(found, Tensor) and found.is_floating_point() and found.ndim in (1, 2) and len(found) == len(X)
+    shape = f" of shape {tuple(found.shape)} and type {found.dtype}" if isinstance(found, Tensor) else ""
+    wanted = "floating numbers, (n,) for one logit or (n, C)"
+    require(good, f"{name}(X)", f"{type(found).__name__}{shape} for {len(X)} rows", wanted)
+    return found  # type: ignore[no-any-return]
+
+
+def _one(name: str, value: Any, check: Check, expected: str) -> Any:
+    try:
+        return check(value)
+    except InputError as error:
+        raise InputError(re.sub(r"^(tensor|net)\b", name, str(error))) from None
+    except (TypeError, ValueError, OverflowError, RuntimeError):
+        raise InputError(f"{name}={shown(value)}: expected {expected}.") from None
+
+
+def shown(value: Any) -> str:
+    """A value in a message: short, on one line, and whatever it is."""
+    try:
+        text = repr(value)
+    except Exception:  # an object that cannot be shown is named
+        text = ""
+    plain = text.encode("utf-8", "replace").decode()
+    return plain if 0 < len(plain) <= 60 and plain.isprintable() else type(value).__name__
+
+
+@functools.cache
+def _checks_of(thing: Any) -> Mapping[str, tuple[Check, str]]:
+    """Check and words for every parameter or field whose annotation says something that can be checked."""
+    found = {}
+    module = inspect.getmodule(thing)
+    names = {**vars(typing), **(vars(module) if module else {}), **getattr(thing, "__globals__", {})}
+    for name, annotation in inspect.get_annotations(thing).items():
+        try:
+            kind = eval(annotation, names) if isinstance(annotation, str) else annotation
+        except (NameError, TypeError):
+            continue  # imported for type checkers only
+        made = None if name == "return" else _check(kind)
+        if made is not None:
+            found[name] = (made, _words(kind))
+    return found
+
+
+def _check(kind: Any) -> Check | None:
+    """The check of one annotation; None if anything is allowed."""
+    if kind is Any:
+        return None
+    if typing.get_origin(kind) in (typing.Union, types.UnionType):
+        if {str, Path} <= set(typing.get_args(kind)):
+            kinds = [part for part in typing.get_args(kind) if part is not str]
+            return _check(functools.reduce(operator.or_, kinds))
+        parts = [made for part in typing.get_args(kind) if (made := _check(part)) is not None]
+        return functools.partial(_any_of, parts) if len(parts) == len(typing.get_args(kind)) else None
+    if typing.get_origin(kind) is typing.Literal:
+        return functools.partial(_among, typing.get_args(kind))
+    plain = {
+        None: _none,
+        type(None): _none,
+        float: _real,
+        int: _whole,
+        bool: _flag,
+        str: _text,
+        Path: _path,
+    }
+    if kind in plain:
+        return plain[kind]
+    if typing.get_origin(kind) is Callable or kind is Callable:
+        return _callable
+    if typing.get_origin(kind) in (Sequence, Iterable, list, tuple):
+        return _items(typing.get_origin(kind), typing.get_args(kind))
+    if typing.get_origin(kind) in (Mapping, dict):
+        return functools.partial(_instance, Mapping)
+    if inspect.isclass(kind) and getattr(kind, "_is_protocol", False):
+        return functools.partial(_like, kind)
+    if torch := sys.modules.get("torch"):  # else nothing of it is in an annotation
+        if kind is torch.Tensor:
+            return _tensor
+        if inspect.isclass(kind) and issubclass(kind, torch.nn.Module):
+            return functools.partial(_module, kind)
+    return functools.partial(_instance, kind) if inspect.isclass(kind) and kind is not object else None
+
+
+def _any_of(checks: Sequence[Check], value: Any) -> Any:
+    for check in checks:
+        try:
+            return check(value)
+        except (TypeError, ValueError, OverflowError, RuntimeError):
+            continue
+    raise TypeError
+
+
+def _among(allowed: tuple[Any, ...], value: Any) -> Any:
+    return allowed[[*allowed].index(_text(value))]
+
+
+def _none(value: Any) -> None:
+    if value is not None:
+        raise TypeError
+
+
+def _real(value: Any) -> Any:
+    """A real number; one that is no Python number, or has more digits than a float, as a float."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise TypeError
+    plain: Any = value
+    return plain if type(plain) is float or (type(plain) is int and abs(plain) <= 2**53) else float(plain)
+
+
+def _whole(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, Integral) or not -LARGEST <= int(value) < LARGEST:
+        raise TypeError
+    return int(value)
+
+
+def _flag(value: Any) -> bool:
+    if not isinstance(value, bool) and type(value).__name__ not in ("bool_", "bool"):  # numpy's own
+        raise TypeError
+    return bool(value)
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError
+    return value
+
+
+def _path(value: Any) -> Any:
+    if not isinstance(value, str | Path) or "\0" in str(value):
+        raise TypeError
+    os.fsencode(value)
+    return value
+
+
+def _tensor(value: Any) -> Any:
+    return plain_tensor("tensor", value)
+
+
+def _items(origin: Any, kinds: tuple[Any, ...]) -> Check:
+    alike = len(kinds) == 1 or (len(kinds) == 2 and kinds[1] is Ellipsis)
+    check = _check(kinds[0]) if alike and inspect.isclass(kinds[0]) and not typing.get_args(kinds[0]) else None
+
+    def items(value: Any) -> Any:
+        if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
+            raise TypeError
+        several = value if isinstance(value, list | tuple) else list(value)
+        if origin is tuple and not alike and len(several) != len(kinds):
+            raise TypeError
+        return several if check is None else type(several)(map(check, several))
+
+    return items
+
+
+def _callable(value: Any) -> Any:
+    if not callable(value):
+        raise TypeError
+    return value
+
+
+def _instance(kind: type, value: Any) -> Any:
+    if not isinstance(value, kind):
+        raise TypeError
+    return value
+
+
+def _module(kind: Any, value: Any) -> Any:
+    if not isinstance(value, kind):
+        raise TypeError
+    return with_numbers(value)
+
+
+def with_numbers(value: Any) -> Any:
+    """A module with numbers in it: not one that is still to be made, nor one that has lost its weights to NaN."""
+    from torch import strided
+    from torch.nn.parameter import is_lazy
+
+    for name, tensor in (*value.named_parameters(), *value.named_buffers()):
+        lazy = is_lazy(tensor) or tensor.device.type == "meta"
+        require(not lazy, "net", f"no numbers in {name!r} yet", "a module with weights")
+        require(not tensor.is_quantized and tensor.layout == strided, "net", f"odd {name!r}", "dense weights")
+        require(not tensor.isnan().any(), f"net.{name}", "NaN or infinity", "finite numbers")
+    return value
+
+
+def _like(protocol: Any, value: Any) -> Any:
+    members = [name for base in protocol.__mro__ for name in vars(base) if getattr(base, "_is_protocol", False)]
+    named = [name for name in members if not name.startswith("_") or name in ("__call__", "__len__", "__getitem__")]
+    if (
+        type(value).__module__ == "builtins"
+        or isinstance(value, type)
+        or not all(hasattr(value, name) for name in named)
+    ):
+        raise TypeError
+    return value
+
+
+def _words(kind: Any) -> str:
+    """An annotation as a person would say it."""
+    several = typing.get_args(kind) if typing.get_origin(kind) in (typing.Union, types.UnionType) else ()
+    if several:
+        return " or ".join(_words(part) for part in several)
+    plain = {float: "a number", int: "a whole number", bool: "True or False", str: "a text", type(None): "None",
+             Path: "a path"}  # fmt: skip
+    if kind in plain:
+        return plain[kind]
+    if typing.get_origin(kind) is typing.Literal:
+        return " or ".join(map(repr, typing.get_args(kind)))
+    if typing.get_origin(kind) in (Sequence, Iterable, list, tuple):
+        return "a list" + (f", each {_words(typing.get_args(kind)[0])}" if typing.get_args(kind) else "")
+    name = getattr(kind, "__name__", str(kind))
+    return f"{'an' if name[:1] in 'AEIOU' else 'a'} {name}"

@@ -1,0 +1,175 @@
+"""Proofs hold where contributions spread over hundreds of decades, where classes cancel, and where powers underflow."""
+
+import math
+
+import pytest
+import torch
+
+import polyrelu
+from polyrelu import bracket
+from polyrelu.nets import PolyReLUNet
+from polyrelu.robust.bracket import BracketStatus
+from polyrelu.robust.certify.cheap import cheap_radius
+from polyrelu.robust.certify.linear import linear_radius
+from polyrelu.robust.certify.quadratic import quadratic_radius
+
+NORMS = (1.0, 2.0, math.inf)
+CERTIFICATES = [pytest.param(cheap_radius, id="cheap"), pytest.param(linear_radius, id="linear")]
+
+
+def bracketed(net, X, y, norm):
+    return bracket(net, X, y, norm=norm, budget=polyrelu.Budget(nodes=20)).lower
+
+
+WITH_BRACKET = [*CERTIFICATES, pytest.param(bracketed, id="bracket")]
+
+
+def net_of(p, weight, output, log=None, **more):
+    """Neurons with these rows and outputs, contributions multiplied by e^log."""
+    weight, output = torch.tensor(weight, dtype=torch.float64), torch.tensor(output, dtype=torch.float64)
+    net = PolyReLUNet(weight.shape[1], len(weight), p, len(output), init="zeros", dtype=torch.float64, **more)
+    with torch.no_grad():
+        net.weight.copy_(weight)
+        net.output.copy_(output)
+        if log is not None:
+            net.log_scale.copy_(torch.tensor(log, dtype=torch.float64) / 2)
+    return net
+
+
+def rows(*points):
+    return torch.tensor(points, dtype=torch.float64)
+
+
+@pytest.mark.parametrize("prove", CERTIFICATES)
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("p", [1, 2, 3, 50])
+@pytest.mark.parametrize("decades", [20, 100, 200, 280, 400])
+def test_a_heavy_rival_that_is_silent_at_the_point(prove, norm, p, decades):
+    # f = 10^-decades relu(x_1)^p - relu(x_2)^p: broken where x_1 <= 0, or x_2 > 0 beyond any 10^(-decades/p)
+    net = net_of(p, [[1.0, 0.0], [0.0, 1.0]], [[1.0, -1.0]], [-decades * math.log(10), 0.0])
+    X = rows([0.9, -0.3], [0.2, -0.7], [1e-3, -1e-4])
+    nearest = torch.minimum(X[:, 0], -X[:, 1] + X[:, 0] * 10 ** (-decades / p))
+    assert (prove(net, X, torch.ones(3, dtype=torch.float64), norm) <= nearest).all()
+
+
+@pytest.mark.parametrize("decades", [20, 100, 200, 280])
+@pytest.mark.parametrize("p", [1, 2, 3])
+def test_faint_neurons_are_proven_as_far_as_they_decide(p, decades):
+    net = net_of(p, [[1.0, 0.0], [0.0, 1.0]], [[1.0, -1.0]], [-decades * math.log(10), 0.0])
+    X, y = rows([0.9, -0.3], [0.2, -0.7]), torch.ones(2, dtype=torch.float64)
+    torch.testing.assert_close(linear_radius(net, X, y), rows([0.3, 0.2])[0], rtol=0.05, atol=0)
+
+
+@pytest.mark.parametrize("prove", WITH_BRACKET)
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("log", [-150.0, -900.0, 900.0])
+def test_the_unit_of_the_net_does_not_matter(prove, norm, log):
+    weight = [[1.0, 0.2, 0.0], [0.3, 1.0, 0.1], [0.0, -0.5, 1.0], [-1.0, 0.4, 0.3]]
+    output = [[1.0, -0.5, 0.7, -1.0]]
+    X, y = rows([1.0, -0.1, 0.4], [0.8, -0.6, 0.2]), torch.ones(2, dtype=torch.float64)
+    plain, other = net_of(3, weight, output), net_of(3, weight, output, [log] * 4)
+    wanted = prove(plain, X, y, norm)
+    assert (wanted > 0.05).all()
+    if prove is cheap_radius or abs(log) < 200:  # beyond, float64 cannot run the net, and the attack breaks it at once
+        rtol = 1e-3 if prove is bracketed else 1e-9  # a bracket ends within its tol
+        torch.testing.assert_close(prove(other, X, y, norm), wanted, rtol=rtol, atol=0)
+
+
+@pytest.mark.parametrize("scale", [1e-150, 1e-30, 1e30, 1e150])
+def test_the_unit_of_the_points_does_not_matter(scale):
+    weight, output = [[1.0, 0.2], [0.3, 1.0], [-1.0, 0.4]], [[1.0, -0.5, -1.0]]
+    X, y = rows([1.0, -0.1], [0.8, -0.6]), torch.ones(2, dtype=torch.float64)
+    net = net_of(2, weight, output)
+    for prove in (cheap_radius, linear_radius, quadratic_radius):
+        torch.testing.assert_close(prove(net, scale * X, y), scale * prove(net, X, y), rtol=1e-6, atol=0)
+
+
+@pytest.mark.parametrize("prove", CERTIFICATES)
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("p", [1, 1.5, 2, 3])
+@pytest.mark.parametrize("decades", [6, 9, 12, 200])
+def test_classes_with_a_large_common_part(prove, norm, p, decades):
+    # Logits differ by 10^-decades (relu(x_1)^p, relu(x_2)^p), beside 1e3 relu(x_1 + x_2)^p of all classes
+    small = 10.0**-decades
+    weight = [[1.0, 1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
+    output = [[1e3, small, 0, 0], [1e3, 0, small, 0], [1e3, 0, 0, small]]
+    net = net_of(p, weight, output)
+    X = rows([1.0, 0.4, -0.5], [0.7, 0.1, 0.2])
+    share = {1.0: 1.0, 2.0: math.sqrt(0.5), math.inf: 0.5}[norm]  # min |d| with d_2 - d_1 = 1
+    nearest = torch.minimum(X[:, 0], share * (X[:, 0] - X[:, 1:].amax(dim=1)))
+    assert (prove(net, X, torch.zeros(2, dtype=torch.long), norm) <= nearest).all()
+
+
+@pytest.mark.parametrize("prove", WITH_BRACKET)
+@pytest.mark.parametrize("norm", NORMS)
+def test_light_neurons_that_underflow_beside_lighter_ones_that_differ(prove, norm):
+    # Both classes share a neuron of weight 1; they differ by e^-600 relu(x_1) and e^-800 relu(x_2), below any float64
+    net = net_of(1, [[1.0, 1.0], [1.0, 0.0], [0.0, 1.0]], [[1, 1, 0], [1, 0, 1]], [0.0, -600.0, -800.0])
+    X = rows([1.0, 0.5])
+    assert prove(net, X, torch.zeros(1, dtype=torch.long), norm) <= 1.0
+    assert prove(net, rows([-1.0, 0.5]), torch.zeros(1, dtype=torch.long), norm) == 0
+
+
+@pytest.mark.parametrize("prove", CERTIFICATES)
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("p", [40, 50, 64.5])
+def test_powers_that_underflow(prove, norm, p):
+    # f = relu(x_1)^p - relu(x_2)^p, x nearly orthogonal to both: values of 1e-200 and less
+    net = net_of(p, [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]], [[1.0, -1.0]])
+    X = rows([1e-4, 5e-5, 1.0], [1e-6, 0.0, 1.0], [0.3, 0.3, 1.0], [0.0, 0.0, 0.0], [1.0, 0.0, 0.0])
+    share = {1.0: 1.0, 2.0: math.sqrt(0.5), math.inf: 0.5}[norm]
+    nearest = share * (X[:, 0] - X[:, 1])
+    assert (prove(net, X, torch.ones(5, dtype=torch.float64), norm) <= nearest * (1 + 1e-12)).all()
+
+
+@pytest.mark.parametrize("p", [1, 2, 3, 4])
+def test_what_float64_cannot_say_is_said(p):
+    net = net_of(p, [[1.0, 0.0], [0.0, 1.0]], [[1.0, -1.0]], [-680.0, 0.0])
+    found = bracket(net, rows([0.9, -0.3]), torch.ones(1, dtype=torch.float64))
+    assert found.lower[0] == 0 and found.status == (BracketStatus.FAINT,)
+    assert "Nothing proven" in BracketStatus.FAINT.value
+
+
+def test_a_radius_too_small_to_tell_from_zero_is_zero():
+    net = net_of(1, [[1.0, 0.0], [0.0, 1.0]], [[1.0, -1.0]])
+    X, y = rows([1e-305, 0.0], [1e-290, 0.0]), torch.ones(2, dtype=torch.float64)
+    for prove in (cheap_radius, linear_radius, quadratic_radius):
+        found = prove(net, X, y)
+        assert found[0] == 0 and 0 < found[1] <= 1e-290
+
+
+@pytest.mark.parametrize("decades", [100, 280])
+@pytest.mark.parametrize("p", [1, 3, 50])
+def test_the_bracket_beside_a_heavy_rival_that_is_silent(p, decades):
+    net = net_of(p, [[1.0, 0.0], [0.0, 1.0]], [[1.0, -1.0]], [-decades * math.log(10), 0.0])
+    X = rows([0.9, -0.3], [0.2, -0.7])
+    found = bracketed(net, X, torch.ones(2, dtype=torch.float64), 2)
+    assert (found <= torch.minimum(X[:, 0], -X[:, 1] + X[:, 0] * 10 ** (-decades / p))).all()
+
+
+@pytest.mark.parametrize("p, decades", [(1, 9), (2, 200), (3, 12)])
+def test_the_bracket_of_classes_with_a_large_common_part(p, decades):
+    small = 10.0**-decades
+    weight = [[1.0, 1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
+    net = net_of(p, weight, [[1e3, small, 0, 0], [1e3, 0, small, 0], [1e3, 0, 0, small]])
+    X = rows([1.0, 0.4, -0.5], [0.7, 0.1, 0.2])
+    nearest = torch.minimum(X[:, 0], math.sqrt(0.5) * (X[:, 0] - X[:, 1:].amax(dim=1)))
+    assert (bracketed(net, X, torch.zeros(2, dtype=torch.long), 2) <= nearest).all()
+
+
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("prove", WITH_BRACKET)
+@pytest.mark.parametrize("part", [1.0, 3.7, 1e6])
+def test_outputs_and_biases_that_nearly_cancel(prove, norm, part):
+    # f_0 - f_1 = a relu(x_1) - a relu(x_2) + b, a and b the last digits of numbers of size ``part``, exactly
+    a, b = 3 * math.ulp(part), math.ulp(part)
+    net = net_of(1, [[1.0, 0.0], [0.0, 1.0]], [[part + a, part], [part, part + a]], bias=True)
+    with torch.no_grad():
+        net.bias.copy_(torch.tensor([part + b, part], dtype=torch.float64))
+    X = rows([1.0, 0.5], [0.75, 0.7])
+    share = {1.0: 1.0, 2.0: math.sqrt(0.5), math.inf: 0.5}[norm]
+    nearest = share * (X[:, 0] - X[:, 1] + b / a)
+    found = prove(net, X, torch.zeros(2, dtype=torch.long), norm)
+    assert (found <= nearest * (1 + 1e-15)).all()
+    if prove is not bracketed:  # the attack sees float64, where these logits are noise
+        assert (found >= 0.5 * nearest).all()

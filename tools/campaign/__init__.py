@@ -1,0 +1,1 @@
+"""Every certificate against independent searches: ``python -m tools.campaign``."""

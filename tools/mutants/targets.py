@@ -1,0 +1,76 @@
+"""Where errors are planted, and the names whose tests should notice: one table, by names and not by files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tools.mutants.rules import CHECKS, HASHES, TERMS
+
+BOUND, READER, CACHE = frozenset({TERMS}), frozenset({CHECKS}), frozenset({CHECKS, HASHES})
+
+
+@dataclass(frozen=True)
+class Target:
+    """The module that defines ``subject``; tests that use one of ``names`` should notice.
+
+    files : names of test files, for what only a command or a whole workflow reaches
+    only : functions and methods (or classes) to plant in, () for all of the module
+    search : functions that choose where a bound is tried and are part of no proof: nothing is planted there
+    """
+
+    subject: str
+    kinds: frozenset[str]
+    names: tuple[str, ...]
+    files: tuple[str, ...] = ()
+    only: tuple[str, ...] = ()
+    search: tuple[str, ...] = ()
+
+
+FETCHED = ("fetch", "images", "cached", "checksum", "_read", "_ArraysOnly", "_member", "_idx", "_pickled", "_brought")
+TARGETS = (
+    Target("Placed", BOUND, ("Neurons", "cheap_radius", "Arithmetic", "EXECUTED")),
+    Target("arithmetic_of", BOUND | READER, ("Arithmetic", "EXECUTED")),
+    Target("cheap_radius", BOUND, ("cheap_radius", "Cheap", "steepest_falls"), search=("_typical",)),
+    Target("linear_radius", BOUND, ("linear_radius", "certified_radius"), search=("_first",)),
+    Target("quadratic_radius", BOUND, ("quadratic_radius",), search=("_search", "Rows.tangent")),
+    Target("quick_radius", BOUND, ("quick_radius", "least_radius"), search=("_search",)),
+    Target("Relaxation", BOUND, ("Relaxation", "solve"), search=("overstated",)),
+    Target("Ball", BOUND, ("Ball", "certify", "led_by"), search=("_steepness",)),
+    Target("led_by", BOUND, ("certify", "led_by"), search=("_above", "_rank", "_batches", "Budget.__post_init__")),
+    Target("centre_radius", BOUND | READER, ("centre_radius", "average_radius")),
+    Target("least_cost", BOUND, ("centre_radius",)),
+    Target("own_root", BOUND, ("centre_radius",)),
+    Target("reduce", BOUND, ("reduce", "Shallow")),
+    Target("bracket", BOUND | READER, ("bracket", "check_sandwich"), search=("_Teller.__call__",)),
+    Target("to_hyperplane", BOUND, ("to_hyperplane", "lowest")),
+    Target(
+        "Counted", BOUND | READER, ("Counted",), only=("Task.within", "Task.project", "Task.inside", "Task.remember")
+    ),
+    Target("check_points", READER, ("check_points",)),
+    Target("require", READER, ("require",)),
+    Target("load_reference", READER, ("load_reference", "KINDS", "classes_about")),
+    Target("classes_about", READER, ("classes_of",)),
+    Target("PolyReLUClassifier", READER, ("classes_about",), only=("PolyReLUClassifier.load",)),
+    Target("open_table", READER, ("read_table", "open_table"), files=("test_read",)),
+    Target("label_file", READER, ("read_table", "open_table"), files=("test_read",)),
+    Target("lay_out", READER, ("read_table", "open_table"), files=("test_read",)),
+    Target("csv_chunks", READER, ("read_table", "open_table"), files=("test_read",)),
+    Target("as_clusters", READER, ("as_clusters", "as_labels")),
+    Target("read_file", READER, ("read_file", "as_label_numbers"), files=("test_read",)),
+    Target("fetch", CACHE, ("fetch",), only=FETCHED),
+    Target("read_part", CACHE, ("read_part", "write_part")),
+    Target("read_record", READER, ("read_record",), only=("read_record", "read_trajectory")),
+    Target("Trajectory", READER, ("read_trajectory",), only=("Trajectory.load",)),
+    Target("identity_of", CACHE, ("identity_of",), only=("identity_of", "_bytes")),
+    Target("code_of", CACHE, ("code_of",), only=("code_of", "_code", "measure", "settings_of")),
+    Target("Folder", CACHE, ("Folder",)),
+    Target("key_of", CACHE, ("key_of",)),
+    Target("digest", CACHE, ("digest", "encode")),
+    Target("sweepable", CACHE, ("version",)),
+    Target("Guard", READER | CACHE, ("application", "Guard", "local")),
+    Target("Limit", READER, ("LIMITS",)),
+    Target("Question", READER, (), files=("test_server",), only=("Question.of", "_two")),
+    Target("parse_recipe", READER, ("parse_recipe",), files=("test_read", "test_recipe")),
+    Target("check_call", READER, (), files=("test_sweep_files",), only=("Sweep", "_parse", "_once", "_sweep_of")),
+    Target("altered", READER, ("altered",), files=("test_genuine",)),
+)
