@@ -7,7 +7,10 @@ import sys
 import threading
 from pathlib import Path
 
+from typer.testing import CliRunner
 from waiting import LIMIT
+
+from polyrelu.cli import app
 
 HELD = Path(__file__).with_name("held_command.py")
 AGAIN = "Ctrl-C again stops at once"
@@ -71,12 +74,16 @@ class Command:
         return self.process.returncode, self.said["stderr"]
 
 
-def finished(folder, *words, **environment):
-    """The command without any disturbance."""
-    run = Command(folder, *words, **environment)
-    code, said = run.end()
-    assert code == 0, said
-    return run
+def finished(folder, *words):
+    """The command without any disturbance, in this process, where everything is loaded; what it printed."""
+    before = Path.cwd()
+    os.chdir(folder)
+    try:
+        result = CliRunner().invoke(app, [str(word) for word in words], prog_name="polyrelu")
+    finally:
+        os.chdir(before)
+    assert result.exit_code == 0, result.stderr
+    return result
 
 
 def files(folder):

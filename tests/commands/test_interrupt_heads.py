@@ -88,7 +88,7 @@ def test_fit_that_is_being_measured_keeps_the_trained_head(made, tmp_path):
     both = [tmp_path / name for name in ("head.safetensors", "whole.safetensors")]
     assert about(both[0]) == about(both[1])
     assert all(torch.equal(a, b) for a, b in zip(*map(weights, both), strict=True))
-    finished(tmp_path, *shlex.split(said.split("Measure it with: polyrelu ")[1]))
+    finished(tmp_path, *shlex.split(said.split("Measure it with: polyrelu ")[1]), "--limit", 2, "--budget-nodes", 1)
 
 
 # -------------------------------------------------------------------------------------------------------- predict
@@ -122,12 +122,21 @@ def test_a_kill_costs_one_chunk_too(made, tmp_path):
     assert code == 0 and "held" not in said and "20 rows were certified before" in said
 
 
+@pytest.fixture(scope="module")
+def interrupted(made, tmp_path_factory):
+    """What is kept when the fourth chunk was under way."""
+    folder = tmp_path_factory.mktemp("interrupted")
+    words = ("predict", made / "head.safetensors", made / "rows.npz", "--radius", "-o", "p.csv")
+    Command(folder, *words, hold=f"{CERTIFY}:4").until("held").press().end()
+    return (folder / "p.csv.partial").read_bytes()
+
+
 @pytest.mark.parametrize("harm", ["torn", "flipped", "other rows", "other head", "foreign", "folder"])
-def test_kept_rows_that_do_not_fit_are_done_again(made, tmp_path, harm):
+def test_kept_rows_that_do_not_fit_are_done_again(made, interrupted, tmp_path, harm):
     words = ["predict", made / "head.safetensors", tmp_path / "rows.npz", "--radius", "-o", "p.csv"]
     (tmp_path / "rows.npz").write_bytes((made / "rows.npz").read_bytes())
-    Command(tmp_path, *words, hold=f"{CERTIFY}:4").until("held").press().end()
     kept = tmp_path / "p.csv.partial"
+    kept.write_bytes(interrupted)
     lines = kept.read_bytes().splitlines(keepends=True)
     assert len(lines) == 4
     before, sentence = 200, "is damaged, or of other rows, from row 200 on: these are done again"
@@ -151,12 +160,11 @@ def test_kept_rows_that_do_not_fit_are_done_again(made, tmp_path, harm):
         kept.unlink()
         kept.mkdir() if harm == "folder" else kept.write_text("my notes\n")
         before, sentence = 0, "is none of ours: it is left alone, and nothing is kept if this is interrupted"
-    code, said = Command(tmp_path, *words).end()
-    assert code == 0 and sentence in said, said
+    said = finished(tmp_path, *words).stderr
+    assert sentence in said
     assert (f"{before} rows were certified before" in said) == (before > 0)
     assert kept.exists() == (harm in ("foreign", "folder"))
-    whole = Command(tmp_path, *words[:-1], "whole.csv")
-    assert whole.end()[0] == 0
+    finished(tmp_path, *words[:-1], "whole.csv")
     assert (tmp_path / "p.csv").read_bytes() == (tmp_path / "whole.csv").read_bytes()
 
 
@@ -176,5 +184,5 @@ def test_stdout_gets_whole_lines_of_whole_chunks(made, tmp_path):
         code == 130 and "interrupted; the first 300 rows are written. With --out FILE certified rows are kept" in said
     )
     lines = run.said["stdout"].splitlines(keepends=True)
-    whole = finished(tmp_path, *words).said["stdout"]
+    whole = finished(tmp_path, *words).stdout
     assert len(lines) == 301 and "".join(lines) == "".join(whole.splitlines(keepends=True)[:301])

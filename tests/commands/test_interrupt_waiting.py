@@ -117,7 +117,7 @@ def test_a_sweep_finishes_the_settings_under_way_and_goes_on(made, tmp_path):
     code, said = run.end()
     assert code == 130 and "2 of 6 settings are kept" in said
     assert len(list((tmp_path / "out" / "results").iterdir())) == 2
-    finished(tmp_path, *shlex.split(said.split("Go on with: polyrelu ")[1]))
+    assert Command(tmp_path, *shlex.split(said.split("Go on with: polyrelu ")[1])).end()[0] == 0
     found = [json.loads(path.read_text()) for path in (tmp_path / "out" / "results").iterdir()]
     assert sorted((one["settings"]["x"], one["result"]) for one in found) == [(x, x * x) for x in range(6)]
 
@@ -141,6 +141,6 @@ def test_embedding_goes_on_to_the_same_numbers(made, tmp_path):
     assert len(list((tmp_path / "e.npz.parts").iterdir())) == 2 and not (tmp_path / "e.npz").exists()
     again = Command(tmp_path, *words, hold="polyrelu.data.embed:_block:2", **small)
     assert again.end()[0] == 0 and "held" not in again.said["stderr"]  # one block was left
-    finished(tmp_path, *words[:4], "whole.npz", *words[5:], **small)
+    assert Command(tmp_path, *words[:4], "whole.npz", *words[5:], **small).end()[0] == 0
     with np.load(tmp_path / "e.npz") as resumed, np.load(tmp_path / "whole.npz") as whole:
         assert all(np.array_equal(resumed[name], whole[name]) for name in whole.files)

@@ -48,10 +48,12 @@ def listening(answer=lambda stream: None):
         server.listen()
         thread = threading.Thread(target=serve, daemon=True)
         thread.start()
-        yield f"127.0.0.1:{server.getsockname()[1]}"
-        over.set()
-        server.shutdown(socket.SHUT_RDWR)
-        thread.join()
+        try:
+            yield f"127.0.0.1:{server.getsockname()[1]}"
+        finally:
+            over.set()
+            server.shutdown(socket.SHUT_RDWR)
+            thread.join()
 
 
 def refused(address):
@@ -86,11 +88,11 @@ def test_a_web_server(form):
             pass
 
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Quiet) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        said = refused(form.format(f"127.0.0.1:{server.server_address[1]}"))
-        server.shutdown()
-        thread.join()
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            said = refused(form.format(f"127.0.0.1:{server.server_address[1]}"))
+        finally:
+            server.shutdown()
     assert "expected a Ray cluster, but a web server answers there" in said
 
 
@@ -127,7 +129,7 @@ def test_a_name_that_takes_long_to_look_up(monkeypatch):
 
     def look_up(place, timeout):
         asked.set()
-        over.wait()
+        over.wait(60)
         raise OSError("late")
 
     monkeypatch.setattr(ray_address.socket, "create_connection", look_up)
@@ -158,8 +160,10 @@ def grpc_server(answers):
     server.add_generic_rpc_handlers((Methods(),))
     port = server.add_insecure_port("127.0.0.1:0")
     server.start()
-    yield f"127.0.0.1:{port}"
-    server.stop(None).wait()
+    try:
+        yield f"127.0.0.1:{port}"
+    finally:
+        server.stop(None).wait()
 
 
 @pytest.mark.parametrize(("form", "method", "other"), [(FORMS[0], HEAD, CLIENT), (FORMS[1], CLIENT, HEAD)])

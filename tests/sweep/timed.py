@@ -26,6 +26,7 @@ class Clock(Silent):
 
     def __init__(self, mark: Path, others: int) -> None:
         self.mark, self.left, self.ahead = mark, others, 0.0
+        self.until = time.monotonic() + 300  # against hanging only
 
     def monotonic(self) -> float:
         return time.monotonic() + self.ahead
@@ -34,6 +35,7 @@ class Clock(Silent):
         self.left -= record.settings["x"] != 1
 
     def tick(self) -> None:
+        assert time.monotonic() < self.until, "it did not end"
         begun = self.mark.read_text().splitlines() if self.mark.exists() else []
         if not self.left and any(line.startswith("1 ") for line in begun):
             self.ahead += 1000.0
