@@ -77,7 +77,7 @@ TARGETS = (
     Target("parse_recipe", READER, ("parse_recipe",), files=("test_read", "test_recipe")),
     Target("check_call", READER, (), files=("test_sweep_files",), only=("Sweep", "_parse", "_once", "_sweep_of")),
     Target("read_npz", READER, ("read_npz", "map_npy")),
-    Target("checked", READER, ("checked", "check_fields"), only=CHECKED),
+    Target("check_fields", READER, ("checked", "check_fields"), only=CHECKED),
     Target("KeptRows", CACHE, ("KeptRows",)),
     Target("altered", READER, ("altered",), files=("test_genuine",)),
 )
