@@ -32,6 +32,19 @@ def output_folder(path: str | Path) -> Path:
     return folder
 
 
+def is_file(path: str | Path) -> bool:
+    """Is there an ordinary file of this name? Names that no file can have are no error."""
+    return exists(path) and Path(path).is_file()
+
+
+def exists(path: str | Path) -> bool:
+    """Is there anything of this name?"""
+    try:
+        return Path(path).exists()
+    except (OSError, ValueError):
+        return False
+
+
 def open_file(path: str | Path) -> IO[bytes]:
     """An ordinary file, open for reading; OSError for anything else: a pipe would wait, a device would never end."""
     if not stat.S_ISREG(Path(path).stat().st_mode):

@@ -329,10 +329,10 @@ HELD = """
 import os, time
 from polyrelu import cli
 from polyrelu.runs.live import Live
-seen, update = [], Live.update
+seen, update, end = [], Live.update, time.monotonic() + 600
 def held(self, **where):
     seen.append(where)
-    while len(seen) == 20 and not os.path.exists(os.environ["GATE"]):
+    while len(seen) == 20 and not os.path.exists(os.environ["GATE"]) and time.monotonic() < end:
         time.sleep(0.01)
     update(self, **where)
 Live.update = held
@@ -405,7 +405,7 @@ def test_a_second_ctrl_c_gives_up(capfd):
         signal.raise_signal(signal.SIGINT)
         assert listener.acknowledged.wait(60)
         signal.raise_signal(signal.SIGINT)
-        assert ended.get(timeout=60) == 130
+        assert ended.get(timeout=LIMIT) == 130
         assert "given up; nothing of this run was saved" in capfd.readouterr().err
     assert signal.getsignal(signal.SIGINT) is before
 

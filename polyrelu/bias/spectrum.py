@@ -47,6 +47,7 @@ def feature_stable_rank(net: nn.Module, data: Dataset, layer: str | Callable[[Te
     if isinstance(net, AverageClassifier | CentreClassifier):
         net = net.as_polyrelu_net()
     gram: Tensor | None = None
+    require(bool(net.state_dict()), "net", type(net).__name__, "a net with weights")
     with torch.no_grad():
         take = layer if callable(layer) else _hidden(net, layer)
         dtype = next(iter(net.state_dict().values())).dtype

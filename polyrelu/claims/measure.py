@@ -52,11 +52,20 @@ def outcomes(records: Iterable[Record]) -> dict[str, list[Outcome]]:
     found: dict[str, list[Outcome]] = {}
     for record in records:
         value, settings = record.result, record.settings
-        measured = None if value is None else Measured(value["values"], value["data"], value["note"])
+        measured = None if value is None else _measured(value, record.file)
         about = record.error, record.file, record.seconds, record.versions
         one = Outcome(settings["seed"], settings["part"], measured, *about)
         found.setdefault(settings["experiment"], []).append(one)
     return found
+
+
+def _measured(value: Any, file: str) -> Measured:
+    """What a result says, checked: files can be changed by anybody."""
+    values = value.get("values") if isinstance(value, Mapping) else None
+    numbers = isinstance(values, Mapping) and all(isinstance(one, int | float) for one in values.values())
+    good = numbers and isinstance(value.get("data"), Mapping) and isinstance(value.get("note"), str)
+    require(good, "out", file, "a measurement as polyrelu claims writes it; remove the file to measure again")
+    return Measured(value["values"], value["data"], value["note"])
 
 
 def judge_all(claims: Iterable[Claim], profile: Profile, kept: Mapping[str, list[Outcome]]) -> list[Judgement]:

@@ -143,7 +143,7 @@ class Dataset:
             if isinstance(wanted, torch.Tensor) and wanted.dtype == torch.uint8:
                 wanted = wanted.long()  # torch would read bytes as a mask
             chosen = torch.arange(n)[wanted]
-        except (IndexError, ValueError):
+        except (IndexError, ValueError, TypeError, RuntimeError):
             raise InputError(f"index={index}: expected row numbers below {n}, a mask of {n} rows or a slice.") from None
         require(chosen.ndim == 1 and len(chosen) > 0, "index", index, "at least one row, as a list, mask or slice")
         place = chosen.to(self.y.device)

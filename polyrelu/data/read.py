@@ -27,6 +27,7 @@ from polyrelu.data.split import PARTS, part
 from polyrelu.data.symmetric import SymmetricSeparable
 from polyrelu.data.tables import SUFFIXES
 from polyrelu.errors import InputError, require
+from polyrelu.files import exists
 
 LARGE = 2**27  # numbers (half a gigabyte in float32) above which a mixture's rows are drawn when they are asked for
 
@@ -65,7 +66,7 @@ def _find(text: str) -> Dataset:
     if ":" in text and kind in RECIPES:
         return RECIPES[kind](text)
     path = Path(text)
-    if path.exists() or (path.suffix.lower() in SUFFIXES and ":" not in text):  # FILE.npz:map.csv is no file
+    if exists(path) or (path.suffix.lower() in SUFFIXES and ":" not in text):  # FILE.npz:map.csv is no file
         return read_file(path)
     file, _, rest = text.partition(":")
     if Path(file).suffix.lower() in SUFFIXES:

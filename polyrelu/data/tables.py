@@ -27,6 +27,7 @@ from polyrelu.data._columns import Takes, whole
 from polyrelu.data._rows import BLOCK
 from polyrelu.data.split import rows_of
 from polyrelu.errors import InputError, require
+from polyrelu.files import exists, is_file
 
 ARCHIVES = {".npz": _archives.npz, ".npy": _archives.npy, ".safetensors": _archives.safetensors}
 SUFFIXES = (".npz", ".npy", ".csv", ".parquet", ".safetensors")
@@ -142,8 +143,8 @@ def open_table(
 
 def _require_file(path: Path) -> None:
     require(path.suffix.lower() in SUFFIXES, "data", path, f"a file that ends in {', '.join(SUFFIXES)}")
-    require(not path.is_dir(), "data", path, "a file, this is a folder")
-    require(path.is_file(), "data", path, "an existing file")
+    require(not exists(path) or not path.is_dir(), "data", path, "a file, this is a folder")
+    require(is_file(path), "data", path, "an existing file")
 
 
 def as_floats(X: NDArray[Any]) -> NDArray[Any]:

@@ -142,7 +142,7 @@ def generator(seed: int) -> torch.Generator:
 
 def normal(shape: tuple[int, ...], std: float, source: torch.Generator, dtype: torch.dtype) -> nn.Parameter:
     """A parameter with N(0, std^2) entries, drawn in float64 so that both types of one seed agree."""
-    return nn.Parameter((drawn(torch.randn, shape, source) * std).to(dtype))
+    return nn.Parameter((drawn(torch.randn, shape, source) * float(std)).to(dtype))
 
 
 _LEFT: ContextVar[list[int] | None] = ContextVar("numbers that a net being restored may still ask for", default=None)

@@ -42,6 +42,7 @@ class ResNet(Net):
         dtype: torch.dtype = torch.float32,
     ) -> None:
         sizes = counts(channels=channels, side=side, outputs=outputs, width=width)
+        channels, side, outputs, width = sizes.values()
         listed = isinstance(blocks, list | tuple) and len(blocks) > 0
         require(listed, "blocks", blocks, "a list: how many blocks each stage has")
         stages = [count("blocks", number) for number in blocks]

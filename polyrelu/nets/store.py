@@ -15,7 +15,7 @@ from torch import Tensor
 
 from polyrelu.checks import checked
 from polyrelu.errors import InputError, require
-from polyrelu.files import parse_json, write_atomically
+from polyrelu.files import is_file, parse_json, write_atomically
 from polyrelu.nets._base import DTYPES, Net
 from polyrelu.nets.averaging import FixedOutputNet, GroupedNet
 from polyrelu.nets.baselines import MLP, LeakyReLUNet, LogisticRegression, PlainPolyNet, TanhNet
@@ -202,7 +202,7 @@ def _require_shape(path: str | Path, key: str, value: Tensor, shape: tuple[int, 
 
 
 def _require_file(path: str | Path) -> None:
-    require(Path(path).is_file(), "path", path, "an existing file")
+    require(is_file(path), "path", str(path)[:200], "an existing file")
 
 
 def _require_finite(tensors: dict[str, Tensor], argument: str, given: object) -> None:

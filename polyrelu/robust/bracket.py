@@ -18,6 +18,7 @@ from polyrelu.robust.attacks.pool import Labelled, Own, check_pool
 from polyrelu.robust.bounds import WIDE, Found, general_bounds, quick_bounds, shallow_bounds
 from polyrelu.robust.certify.branch import Budget
 from polyrelu.robust.certify.neurons import UNIT
+from polyrelu.robust.genuine import altered
 from polyrelu.robust.margin import check_points, margin_of
 from polyrelu.robust.norms import check_norm
 from polyrelu.robust.readout import readout_bounds
@@ -107,7 +108,8 @@ def bracket(
     directions left, as in heads trained on images or embeddings) the quadratic certificate does without that search,
     and ``tol`` and ``budget`` have no effect. A `ReadOut` is proven by single sub-classes of
     the point's class, so its bounds need not meet. Other norms get the boundary walk and the linear certificate; other
-    modules the boundary walk and, with nothing proven, lower = 0. Everything is computed in float64 whatever the dtype
+    modules, and nets that are not what their class says (`polyrelu.robust.genuine.altered`), the boundary walk and,
+    with nothing proven, lower = 0. Everything is computed in float64 whatever the dtype
     of ``net`` and ``X``. What is proven holds in ``arithmetic``, by default in real arithmetic with the stored weights;
     what is found, for the net as it runs in float64.
 
@@ -128,12 +130,13 @@ def bracket(
     require(isinstance(budget, Budget), "budget", budget, "a polyrelu.Budget, such as Budget(nodes=300), or None")
     X, y = check_points(net, X, y)
     X, y = X.detach().double(), y.double() if y.is_floating_point() else y
-    exact = _as_shallow(copy.deepcopy(net).double().eval())
+    own = copy.deepcopy(net).double().eval()
+    exact = _Opaque(own) if altered(net) else _as_shallow(own)
     pool = Own(X, y) if pool is None else pool
     check_pool(pool, X, y)
     with torch.no_grad():
         margin = margin_of(exact(X), y)
-    _check_margins(exact, margin)
+    _check_margins(own, margin)
     right, tell = margin > 0, _Teller(progress)
     inner = exact.net if isinstance(exact, ReadOut) else exact
     shallow = reduce(exact, tol, arithmetic) if isinstance(exact, PolyReLUNet) and norm == 2 else None
@@ -216,6 +219,19 @@ def _check_margins(net: nn.Module, margin: Tensor) -> None:
     require(
         False, where, given, f"a finite number ({len(strange)} rows have none); scale X or the net to avoid overflow"
     )
+
+
+@final
+class _Opaque(nn.Module):
+    """A module of which only its answers are known: it may look like a net and compute something else."""
+
+    def __init__(self, inner: nn.Module) -> None:
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, X: Tensor) -> Tensor:
+        answer: Tensor = self.inner(X)
+        return answer
 
 
 def _as_shallow(net: nn.Module) -> nn.Module:

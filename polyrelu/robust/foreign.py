@@ -38,7 +38,7 @@ from polyrelu.robust.norms import check_norm, dual
 
 Prove = partial[Bracket]
 
-CONSTANT = 100.0  # the input s that carries biases, at least, in units of the longest row; the larger, the less is lost
+CONSTANT = 100.0  # the input s that carries biases, at most, in units of the longest row; s is a power of two below it
 REACHES = (
     10.0,
     1e4,
@@ -214,7 +214,7 @@ def _hidden(affine: Affine, last: nn.Linear, X: Tensor, y: Tensor, norm: float, 
     a, wrong = (part[0] for part in affine.values(X.new_zeros(1, X.shape[1])))
     V, c = stored(last)
     longest = float(size_above(X, 2.0).amax())
-    s = 2.0 ** min(1000, math.ceil(math.log2(CONSTANT * longest))) if longest > 0 else 1.0
+    s = 2.0 ** min(1000, math.floor(math.log2(CONSTANT * longest))) if longest > 0 else 1.0
     lifted = torch.cat([X, X.new_full((len(X), 1), s)], dim=1)
     W = torch.cat([affine.A, a[:, None] / s], dim=1)
     if not affine.rounding and bool((W[:, -1] * s == a).all()):  # s is a power of two: the same function exactly

@@ -19,6 +19,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from polyrelu.errors import require
 from polyrelu.nets import AverageClassifier, CentreClassifier, PolyReLUNet, ReadOut
 from polyrelu.robust._foreign_layers import ACTIVATIONS, Diagonal, Duels, Flat, Kernel, UnitRows
 
@@ -61,6 +62,12 @@ def altered(model: Any) -> str:
     return next((said for said in map(altered, plain) if said), "")
 
 
+def require_genuine(net: nn.Module) -> None:
+    """An InputError if ``net`` is not what its class says: nothing can be proven from its weights then."""
+    said = altered(net)
+    require(not said, "net", type(net).__name__, f"a net of polyrelu as it was written, since {said}")
+
+
 def known(kind: type) -> bool:
     """Is this class one whose weights tell what it computes?"""
     named = ((sys.modules.get(module), name) for module, names in ESTIMATORS.items() for name in names)
@@ -69,23 +76,23 @@ def known(kind: type) -> bool:
 
 def _altered_module(model: nn.Module) -> str:
     """A torch module and all layers in it."""
-    if any(True for _ in _hooks(vars(torch.nn.modules.module))):
+    if _hooked(vars(torch.nn.modules.module)):
         return "hooks are registered for all modules of torch"
     for name, layer in model.named_modules():
         kind, where = type(layer), f"its layer {name}" if name else "it"
         if kind not in LAYERS:
             return f"{where} is a {_name(kind)}, which is not one of the classes that are known, by identity"
-        hooked = any(True for _ in _hooks(vars(layer)))
-        said = f"{where} has hooks" if hooked else _altered_class(kind) or _replaced(layer, where) or _odd(layer, where)
+        hooks = f"{where} has hooks" if _hooked(vars(layer)) else ""
+        said = hooks or _altered_class(kind) or _replaced(layer, where) or _odd(layer, where)
         if said:
             return said
     return ""
 
 
-def _hooks(names: dict[str, Any]) -> Iterator[str]:
-    """Dictionaries of hooks that hold one, but for those of files; torch has no public way to ask for them."""
-    return (name for name, value in names.items()
-            if "hook" in name and "state_dict" not in name and isinstance(value, dict) and value)  # fmt: skip
+def _hooked(names: dict[str, Any]) -> bool:
+    """Does a dictionary of hooks hold one, but for those of files? Torch has no public way to ask for them."""
+    hooks = (value for name, value in names.items() if "hook" in name and "state_dict" not in name)
+    return any(isinstance(value, dict) and value for value in hooks)
 
 
 def _replaced(model: Any, where: str) -> str:

@@ -21,6 +21,7 @@ from polyrelu.robust.bounds import FEW
 from polyrelu.robust.bracket import bracket
 from polyrelu.robust.certify.branch import Budget
 from polyrelu.robust.certify.quadratic import quadratic_radius
+from polyrelu.robust.genuine import require_genuine
 from polyrelu.robust.margin import check_points, margin_of
 
 BEYOND = 1.001  # a radius is proven by proving slightly more
@@ -51,6 +52,7 @@ def held(
     Misclassified points neither hold nor are proven. All in float64; ``arithmetic``, ``pool`` as in `bracket`.
     """
     require(radius >= 0, "radius", radius, "a number >= 0")
+    require_genuine(net)
     X, y = check_points(net, X, y)
     X, y = X.detach().double(), y.double() if y.is_floating_point() else y
     net = copy.deepcopy(net).double().eval()
@@ -73,7 +75,7 @@ def held(
 @checked
 def cheaply_held(net: Net, X: Tensor, y: Tensor, radius: float, *, seed: int = 0) -> Tensor:
     """What is proven without branching, (n,) bool, all in float64: by the quadratic certificate, or by `bracket`."""
-    inner = _inner(net)
+    inner, (X, y) = _inner(net), check_points(net, X, y)
     if (inner.p == 1 or inner.p >= 2) and min(inner.width, inner.dim) <= CHEAP:
         return _quickly(net, X, y, radius, REAL)
     return bracket(net, X, y, tol=0.01, budget=Budget(nodes=0), widest=FEW, seed=seed).lower > radius

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -16,8 +18,9 @@ from polyrelu.robust.attacks.boundary import BoundaryWalk
 from polyrelu.robust.attacks.pool import Own
 from polyrelu.robust.attacks.strongest import strongest
 from polyrelu.robust.bounds import FEW
-from polyrelu.robust.bracket import Bracket, bracket
+from polyrelu.robust.bracket import Bracket, BracketStatus, bracket
 from polyrelu.robust.certify.branch import Budget
+from polyrelu.robust.genuine import altered
 from polyrelu.robust.held import held, with_neurons
 from polyrelu.robust.margin import margin_of
 from polyrelu.robust.result import AttackResult, AttackStatus, settled
@@ -32,6 +35,7 @@ class Provable:
         net_: Any  # a PolyReLUNet or a ReadOut
 
         def _points(self, X: Any, y: Any) -> tuple[Tensor, Tensor]: ...
+        def predict(self, X: Any) -> Any: ...  # noqa: D102
 
     def certify(
         self,
@@ -54,10 +58,12 @@ class Provable:
         `polyrelu.robust.arithmetic`.
 
         ``y=None`` certifies the predictions; with labels, misclassified points have radius 0. ``pool`` is a pair of
-        rows and labels that attacks may start from, best training rows; by default X, y and the neurons.
+        rows and labels that attacks may start from, best training rows; by default X, y and the neurons. Of a subclass,
+        or a head with methods or a net that were replaced, nothing is proven (`polyrelu.robust.genuine.altered`), and
+        ``upper`` counts only where `predict` itself changes.
         """
         net, points, labels, starts = self._scene(X, y, pool)
-        return bracket(
+        found = bracket(
             net,
             points,
             labels,
@@ -70,6 +76,19 @@ class Provable:
             seed=seed,
             progress=progress,
         )
+        return self._unproven(found, points) if altered(self) else found
+
+    def _unproven(self, found: Bracket, points: Tensor) -> Bracket:
+        """``found`` as far as `predict` bears it out: no lower bound, an upper one where the answer changes."""
+        said, moved = (np.asarray(self.predict(rows.numpy())) for rows in (points, points + found.perturbation))
+        wrong = found.upper == 0
+        breaks = torch.from_numpy(said != moved) | wrong
+        status = tuple(
+            BracketStatus.WRONG if bad else BracketStatus.UNPROVEN if good else BracketStatus.UNBROKEN
+            for bad, good in zip(wrong.tolist(), breaks.tolist(), strict=True)
+        )
+        upper = torch.where(breaks, found.upper, torch.inf)
+        return replace(found, lower=torch.zeros_like(upper), upper=upper, status=status)
 
     def robust_score(
         self, X: Any, y: Any, radius: float, *, attacked: bool = False, pool: Pool | None = None, seed: int = 0
@@ -89,7 +108,7 @@ class Provable:
             pool=starts,
             seed=seed,
         )
-        certified = float(proven.double().mean())
+        certified = 0.0 if altered(self) else float(proven.double().mean())
         return (certified, float(unbroken.double().mean())) if attacked else certified
 
     def attack(

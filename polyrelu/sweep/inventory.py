@@ -113,7 +113,7 @@ def _flat(name: str, value: Any) -> dict[str, Any]:
 
 
 def _write(path: Path, rows: list[dict[str, Any]], kind: str) -> None:
-    with path.open("w", encoding="utf-8", newline="") as stream:
+    with path.open("w", encoding="utf-8", errors="backslashreplace", newline="") as stream:
         if kind == ".jsonl":
             stream.writelines(json.dumps(_text(row), ensure_ascii=False, allow_nan=False) + "\n" for row in rows)
             return

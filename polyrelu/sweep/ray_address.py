@@ -20,7 +20,8 @@ from subprocess import TimeoutExpired
 from polyrelu.errors import InputError
 from polyrelu.interrupt import run_child
 
-REACH, JOIN = 2.0, 15.0  # seconds an address has to answer, and a cluster to let us in
+REACH = 2.0  # seconds an address has to answer
+JOIN = 120.0  # seconds a cluster has to let us in: it has shown that it is one, and starting Ray takes time
 TRY = "import ray, sys; ray.init(address=sys.argv[1], log_to_driver=False, logging_level='ERROR'); ray.shutdown()"
 HEAD, CLIENT = "/ray.rpc.NodeInfoGcsService/CheckAlive", "/ray.rpc.RayletDriver/ClusterInfo"
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"

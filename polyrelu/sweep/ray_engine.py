@@ -9,15 +9,17 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import signal
 import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from polyrelu.errors import InputError, require
-from polyrelu.interrupt import listen_again
+from polyrelu.interrupt import listen_again, undone
 from polyrelu.sweep.call import ENVIRONMENT, call
 from polyrelu.sweep.function import find, version
 from polyrelu.sweep.local import RETRIES, TURN, require_version
@@ -180,16 +182,33 @@ def connected(ray: Any, address: str | None, workers: int | None) -> Iterator[bo
         check_address(address)
         about["address"] = address
         what = f"address={address}: no connection to a Ray cluster"
-    try:
-        with _environment(address is None):
-            ray.init(**about)
-        listen_again()  # Ray takes SIGTERM for itself
-    except Exception as error:
-        raise InputError(f"{what} ({last_line(error)}).") from None
-    try:
-        yield address is None
-    finally:
-        ray.shutdown()
+    with undone(kill_descendants) if address is None else contextlib.nullcontext():
+        try:
+            with _environment(address is None):
+                ray.init(**about)
+            listen_again()  # Ray takes SIGTERM for itself
+        except Exception as error:
+            raise InputError(f"{what} ({last_line(error)}).") from None
+        try:
+            yield address is None
+        finally:
+            ray.shutdown()
+
+
+def kill_descendants() -> None:
+    """Kill all that this process started, and what that started: some of a Ray's processes outlive the others."""
+    children: dict[int, list[int]] = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):  # gone meanwhile
+            parent = int(path.read_text().rpartition(")")[2].split()[1])
+            children.setdefault(parent, []).append(int(path.parent.name))
+    ahead = [os.getpid()]
+    while ahead:
+        found = children.get(ahead.pop(), [])
+        ahead += found
+        for process in found:
+            with contextlib.suppress(OSError):
+                os.kill(process, signal.SIGKILL)
 
 
 @contextlib.contextmanager

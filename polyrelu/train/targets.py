@@ -178,12 +178,12 @@ def rows_of(estimator: Any, X: Any, *, reset: bool) -> Rows:
 
 @contextmanager
 def as_input_error() -> Iterator[None]:
-    """What scikit-learn's checks raise inside, ValueError or TypeError, is an InputError with the same words."""
+    """A ValueError of scikit-learn's checks is an InputError with the same words; TypeErrors it wants as such."""
     try:
         yield
     except InputError:
         raise
-    except (TypeError, ValueError) as error:
+    except ValueError as error:
         raise InputError(str(error)) from None
 
 
@@ -193,6 +193,7 @@ def labels_of(y: Any, n: int, name: str = "y") -> Array:
         raise InputError(f"{name}=None: this estimator requires y to be passed, but the target y is None.")
     with as_input_error(), np.errstate(invalid="ignore"):  # where scikit-learn looks whether labels are whole numbers
         labels: Array = column_or_1d(as_numpy(y), warn=True)
+        require(labels.dtype.kind in "biufUSO", name, f"{labels.dtype} labels", "numbers or text")
         assert_all_finite(labels, input_name=name)
         check_classification_targets(labels)
     require(len(labels) == n, name, f"{len(labels)} labels", f"{n}, one for each row of X")

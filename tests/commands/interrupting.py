@@ -7,8 +7,9 @@ import sys
 import threading
 from pathlib import Path
 
+from waiting import LIMIT
+
 HELD = Path(__file__).with_name("held_command.py")
-LIMIT = 300  # seconds; against hanging only
 AGAIN = "Ctrl-C again stops at once"
 NEW = "the same command begins anew"
 RECIPE = "mixture:dim=8,clusters=2+2,alpha=0.1,n=250,seed=1"
@@ -94,15 +95,6 @@ def sweep_file(made, folder, **more):
     lines = ['function = "slow:slow"', "grid.x = [0, 1, 2, 3, 4, 5]", f'fixed.release = "{folder / "release"}"']
     (folder / "slow.toml").write_text("\n".join([f"{name} = {value}" for name, value in more.items()] + lines) + "\n")
     return folder / "slow.toml"
-
-
-def wait_for(true):
-    event = threading.Event()
-    for _ in range(LIMIT * 50):
-        if true():
-            return
-        event.wait(0.02)
-    raise AssertionError("it did not happen")
 
 
 def alive(process):

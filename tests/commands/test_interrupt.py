@@ -7,11 +7,15 @@ import sys
 
 import pytest
 import typer
-from interrupting import NEW, RECIPE, Command, alive, stray, sweep_file, wait_for
+from interrupting import NEW, RECIPE, Command, alive, stray, sweep_file
+from waiting import wait_for
 
 from polyrelu.cli import app
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs Unix signals")
+pytestmark = [
+    pytest.mark.waits,
+    pytest.mark.skipif(sys.platform == "win32", reason="needs Unix signals"),
+]
 DROPPED = {
     "flow": (["flow", "--out", "out"], "polyrelu:OrthonormalMixture.sample:1", NEW),
     "evaluate": (["evaluate", "{made}/net.safetensors", RECIPE, "--out", "out"],

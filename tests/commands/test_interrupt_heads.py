@@ -13,7 +13,10 @@ import polyrelu
 from polyrelu.estimator import PolyReLUClassifier
 from polyrelu.nets.store import about
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs Unix signals")
+pytestmark = [
+    pytest.mark.waits,
+    pytest.mark.skipif(sys.platform == "win32", reason="needs Unix signals"),
+]
 
 
 def weights(path):
@@ -109,12 +112,14 @@ def test_certified_rows_are_kept_and_the_same_command_goes_on_from_them(made, tm
 
 
 def test_a_kill_costs_one_chunk_too(made, tmp_path):
+    """Ten rows a chunk, so short that a buffer would hold both chunks back; 43 of 45 are left."""
     words = ("predict", made / "head.safetensors", made / "rows.npz", "--radius", "-o", "p.csv")
-    run = Command(tmp_path, *words, hold=f"{CERTIFY}:3").until("held").press(signal.SIGKILL)
+    small = {"SET": "polyrelu.runs.predictions:CERTIFIED=10"}
+    run = Command(tmp_path, *words, hold=f"{CERTIFY}:3", **small).until("held").press(signal.SIGKILL)
     assert run.end()[0] == -signal.SIGKILL
-    again = Command(tmp_path, *words, hold=f"{CERTIFY}:4")
+    again = Command(tmp_path, *words, hold=f"{CERTIFY}:44", **small)
     code, said = again.end()
-    assert code == 0 and "held" not in said and "200 rows were certified before" in said
+    assert code == 0 and "held" not in said and "20 rows were certified before" in said
 
 
 @pytest.mark.parametrize("harm", ["torn", "flipped", "other rows", "other head", "foreign", "folder"])

@@ -7,11 +7,15 @@ import sys
 import numpy as np
 import pytest
 import torch
-from interrupting import AGAIN, NEW, RECIPE, Command, alive, files, finished, stray, sweep_file, wait_for
+from interrupting import AGAIN, NEW, RECIPE, Command, alive, files, finished, stray, sweep_file
+from waiting import wait_for
 
 import polyrelu
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs Unix signals")
+pytestmark = [
+    pytest.mark.waits,
+    pytest.mark.skipif(sys.platform == "win32", reason="needs Unix signals"),
+]
 
 FLOW = ("flow", "--dim", 8, "--samples", 40, "--width", 6, "--clusters", "2+2", "--out", "out", "--until-loss", 0.05)
 WAITING = {

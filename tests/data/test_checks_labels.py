@@ -32,7 +32,7 @@ CPU = torch.device("cpu")
         ([-1.0, -1.0, -1.0], "one class only"),
         ([True, True, True], "one class only"),
         (["a", "b", "a"], "tensor, array or list"),
-        (object(), "tensor, array or list"),
+        pytest.param(object(), "tensor, array or list", id="object"),
     ],
     ids=str,
 )

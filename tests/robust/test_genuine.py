@@ -21,6 +21,7 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.svm import SVC
+from sklearn.utils.metaestimators import available_if
 from torch import nn
 from torch.nn.utils import parametrizations, prune
 from torch.nn.utils import weight_norm as old_weight_norm
@@ -441,6 +442,17 @@ def test_methods_replaced_in_a_parent_class(monkeypatch):
     assert altered(model) == ""
     monkeypatch.setattr(StandardScaler, "transform", lambda self, Z: np.asarray(Z))
     assert "transform of the class sklearn.preprocessing" in altered(model)
+
+
+def test_properties_and_static_methods_replaced_in_a_class(monkeypatch):
+    model = piped()
+    for value in (property(lambda self: ["birch", "ash"]), staticmethod(lambda: 0), classmethod(lambda cls: 0)):
+        monkeypatch.setattr(Pipeline, "classes_", value)
+        assert "classes_ of the class sklearn.pipeline.Pipeline was replaced" in altered(model)
+    monkeypatch.undo()
+    checked = available_if(lambda self: True)(lambda self, Z: Z[:, 0])
+    monkeypatch.setattr(Pipeline, "predict", checked)  # a decorator of theirs around a function of mine
+    assert "predict of the class sklearn.pipeline.Pipeline was replaced" in altered(model)
 
 
 def test_pipelines_with_memory_are_plain_and_functions_are_not(tmp_path):

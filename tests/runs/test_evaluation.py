@@ -21,7 +21,7 @@ import torch
 from PIL import Image
 from rich.console import Console
 from typer.testing import CliRunner
-from waiting import shown
+from waiting import LIMIT, shown
 
 import polyrelu
 from polyrelu import cli, interrupt
@@ -521,7 +521,7 @@ def test_first_ctrl_c_waits_for_a_good_place_and_the_second_does_not(capfd):
             watching.part(made([0.1], [0.2]))
         assert ended.empty()
         signal.raise_signal(signal.SIGINT)
-        assert ended.get(timeout=60) == 130
+        assert ended.get(timeout=LIMIT) == 130
         assert "1 of 10 points are kept. Go on with: this" in capfd.readouterr().err
     assert signal.getsignal(signal.SIGINT) is before
 
@@ -553,7 +553,7 @@ def test_reading_writing_and_the_cross_check_are_left_at_once(capfd):
                 watching.saving()
                 watching.checking()
             signal.raise_signal(signal.SIGINT)
-            assert ended.get(timeout=60) == 130
+            assert ended.get(timeout=LIMIT) == 130
     said = capfd.readouterr().err
     assert "nothing was done yet. Go on with: this" in said and "10 of 10 points are kept. Go on with: this" in said
 

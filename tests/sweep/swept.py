@@ -20,7 +20,8 @@ HERE = str(Path(__file__).parent)
 DRIVER = """
 import json, sys
 sys.path.insert(0, sys.argv[1])
-from polyrelu.sweep import Sweep, run_sweep
+from polyrelu.sweep import Sweep, ray_address, run_sweep
+ray_address.REACH = ray_address.JOIN = 600.0  # a cluster here has time to answer, however busy the machine is
 function, settings, out, more = json.loads(sys.argv[2])
 run_sweep(Sweep(function, settings), out, **more)
 """
@@ -42,7 +43,9 @@ def slow(x: int, gate: str, mark: str) -> list[float]:
     """
     with Path(mark).open("a") as stream:
         stream.write(f"{x} {os.getpid()}\n")
+    end = time.monotonic() + 600
     while gate and not any(Path(gate, name).exists() for name in (str(x), "all")):
+        assert time.monotonic() < end, "the gate was never opened"
         time.sleep(0.01)
     return [math.sin(x), random.random(), *(float(ord(one)) for one in {"a", "b", "c", "d", "e"})]
 

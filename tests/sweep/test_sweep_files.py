@@ -55,7 +55,11 @@ def test_settings_are_plain_and_their_own():
     "text, line, words",
     [
         ('function = "m:f"\ngrid.x = [1, 2\n', None, "line"),
-        ('function = "m:f"\n\n[gird]\nx = [1]\n', 3, "one of function, grid, fixed, settings, time_limit (did you"),
+        (
+            'function = "m:f"\n\n[gird]\nx = [1]\n',
+            3,
+            "gird: expected one of function, grid, fixed, settings, time_limit (did you",
+        ),
         ('function = "m:f"\n[grid]\nx = 3\n', 3, "grid.x=3: expected a list of values"),
         ('function = "m:f"\n[grid]\nx = "12"\n', 3, "grid.x=12: expected a list of values"),
         ('function = "m:f"\n[grid]\nx = []\n', 3, "grid.x=[]: expected at least one value"),

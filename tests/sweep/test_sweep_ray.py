@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 import pytest
-from swept import alive, begun, launch, open_gate, results
+from swept import HERE, alive, begun, launch, open_gate, results
 from timed import check_ended, limited, sweep_of, tries
 from waiting import ended, wait_for
 
@@ -50,6 +50,8 @@ def test_something_else_at_the_address(monkeypatch):
         other.bind(("127.0.0.1", 0))
         other.listen()
         address = f"127.0.0.1:{other.getsockname()[1]}"
+        connect = lambda host, port, until: socket.create_connection((host, port))  # noqa: E731 - as slow as it may be
+        monkeypatch.setattr("polyrelu.sweep.ray_address._connected", connect)
         with pytest.raises(InputError, match="expected a Ray cluster, but what listens there says nothing within 2 s"):
             check_address(address)
         # Where that cannot be seen from outside, Ray is asked, and not for minutes.
@@ -165,6 +167,29 @@ def test_a_run_has_a_ray_of_its_own_which_goes_with_it_and_the_local_engine_can_
     assert results(out) == results(tmp_path / "calm") and results(out).items() >= kept.items()
     if blow == signal.SIGINT:
         wait_for(lambda: not _group(run.pid))
+
+
+def test_a_second_ctrl_c_ends_the_command_and_every_process_of_its_ray(tmp_path):
+    (tmp_path / "slow.toml").write_text(
+        'function = "swept:slow"\ngrid.x = [0, 1, 2]\n'
+        f'fixed.gate = "{tmp_path / "gate"}"\nfixed.mark = "{tmp_path / "mark"}"\n'
+    )
+    path = os.pathsep.join([HERE, *filter(None, [os.environ.get("PYTHONPATH")])])
+    words = ["sweep", "slow.toml", "--engine", "ray", "--workers", "2", "--out", "out"]
+    run = subprocess.Popen(
+        [sys.executable, "-m", "polyrelu.cli", *words], cwd=tmp_path, stderr=subprocess.PIPE, text=True,
+        start_new_session=True, env={**os.environ, "PYTHONPATH": path},
+    )  # fmt: skip
+    wait_for(lambda: len(begun(tmp_path / "mark")) >= 2)
+    os.killpg(run.pid, signal.SIGINT)
+    said = "".join(iter(run.stderr.readline, "polyrelu: finishing the settings under way, then stopping; "
+                        "Ctrl-C again stops at once\n"))  # fmt: skip
+    os.killpg(run.pid, signal.SIGINT)
+    said += run.stderr.read()
+    run.stderr.close()
+    assert run.wait() == 130 and "Traceback" not in said
+    assert "0 of 3 settings are kept. Go on with: polyrelu sweep slow.toml --engine ray --workers 2 --out out" in said
+    wait_for(lambda: not _group(run.pid))
 
 
 def _group(leader: int) -> list[str]:

@@ -11,6 +11,8 @@ from polyrelu.cli import app
 from polyrelu.errors import InputError
 from polyrelu.sweep import Sweep, local, run_sweep
 
+pytestmark = pytest.mark.waits
+
 
 def test_a_setting_that_takes_too_long_is_ended_and_the_rest_is_done(tmp_path, monkeypatch):
     check_ended(tmp_path, limited(tmp_path, monkeypatch, workers=1, time_limit=500))

@@ -7,6 +7,7 @@ import os
 import shutil
 import stat
 import traceback
+import warnings
 import zlib
 from collections.abc import Callable
 from functools import cache
@@ -49,11 +50,13 @@ class ToolError(Exception):
 def _judge(case: str, kind: str, source: Random, folder: Path, seeds: Path) -> Outcome:
     chosen = file_kinds().get(kind)
     try:
-        if chosen is None:
-            words, action = calls.prepared(kind, source, folder)
-        else:
-            made = {"recipe": _recipe, "request": _request}.get(kind)
-            words, action = made(source) if made else _file(chosen, source, folder, seeds)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # odd values are odd to make
+            if chosen is None:
+                words, action = calls.prepared(kind, source, folder)
+            else:
+                made = {"recipe": _recipe, "request": _request}.get(kind)
+                words, action = made(source) if made else _file(chosen, source, folder, seeds)
     except Exception:
         raise ToolError(traceback.format_exc()) from None
     return judged(

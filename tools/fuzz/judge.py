@@ -1,6 +1,7 @@
 """What may come of a case: a result, or an `InputError`. Everything else is a finding.
 
-traceback   any other exception; only scikit-learn's `NotFittedError` is allowed too, which is its word for that
+traceback   any other exception; of scikit-learn `NotFittedError` is allowed, and in a call of the estimator the
+            TypeError that its contract asks for where X is sparse or holds objects
 text        a complaint in words that nobody can act on: a traceback on stderr, an unknown exit status
 warning     a warning that people would see and that neither polyrelu nor, for the estimator, scikit-learn wrote
 code        something in a file was run: the canary file is there, or a process was started
@@ -50,7 +51,7 @@ def judged(
     starts : it may start processes (workers of a sweep)
     sized : it has no reason to ask for much memory, so that to be refused it is a finding too
     """
-    printed = io.StringIO()
+    printed = Printed()
     before = _reset_peak()
     what, details, refused = "", "", False
     with _watched(printed) as seen:
@@ -60,14 +61,15 @@ def judged(
             if isinstance(error, KeyboardInterrupt):
                 raise
             what, details, refused = _error(error)
-    text = f"{details}\n{printed.getvalue()}"
+    said = printed.text()
+    text = f"{details}\n{said}"
     grown = max(0, _peak() - before)
-    if not what and "Traceback (most recent call last)" in printed.getvalue():
-        what, details = "text", printed.getvalue()[-3000:]
+    if not what and "Traceback (most recent call last)" in said:
+        what, details = "text", said[-3000:]
     if not what and seen.warned:
         what, details = "warning", "\n".join(seen.warned)
-    if sized and (refused or not what) and (said := ALLOWED.search(text)):
-        what, details = "memory", f"it asked for too much: ...{text[max(0, said.start() - 300) : said.end() + 100]}"
+    if sized and (refused or not what) and (asked := ALLOWED.search(text)):
+        what, details = "memory", f"it asked for too much: ...{text[max(0, asked.start() - 300) : asked.end() + 100]}"
     if grown > MOST:
         what, details = "memory", f"{grown / 2**20:.0f} MiB"
     if (seen.started and not starts) or (folder / CANARY).exists():
@@ -81,10 +83,25 @@ def _error(error: BaseException) -> tuple[str, str, bool]:
 
     from polyrelu import InputError
 
-    if isinstance(error, InputError | NotFittedError):
+    frames = [frame.f_globals.get("__name__", "") for frame, _ in traceback.walk_tb(error.__traceback__)]
+    asked = isinstance(error, TypeError) and frames[-1].startswith("sklearn.") and "polyrelu.cli" not in frames
+    if isinstance(error, InputError | NotFittedError) or asked:
         return "", f"{type(error).__name__}: {error}", True
     lines = traceback.format_exception(type(error), error, error.__traceback__)
     return "traceback", "".join(lines)[-6000:], False
+
+
+class Printed:
+    """What is printed, in the encodings of a terminal: stdout refuses what is no text, as it does for people."""
+
+    def __init__(self) -> None:
+        self.out = io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True)
+        self.err = io.TextIOWrapper(io.BytesIO(), "utf-8", "backslashreplace", write_through=True)
+
+    def text(self) -> str:
+        """All of it."""
+        both = (self.out.buffer, self.err.buffer)
+        return "\n".join(one.getvalue().decode() for one in both if isinstance(one, io.BytesIO))
 
 
 class _Seen:
@@ -107,7 +124,7 @@ def install() -> None:
 
 
 @contextlib.contextmanager
-def _watched(printed: io.StringIO) -> Iterator[_Seen]:
+def _watched(printed: Printed) -> Iterator[_Seen]:
     """Warnings, prints and processes of what is inside."""
     seen, told = _Seen(), warnings.warn
 
@@ -117,8 +134,8 @@ def _watched(printed: io.StringIO) -> Iterator[_Seen]:
             told(message, category, stacklevel + 1, *more, **rest)
 
     with (
-        contextlib.redirect_stdout(printed),
-        contextlib.redirect_stderr(printed),
+        contextlib.redirect_stdout(printed.out),
+        contextlib.redirect_stderr(printed.err),
         warnings.catch_warnings(record=True) as caught,
     ):
         warnings.simplefilter("always")

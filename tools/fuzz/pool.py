@@ -35,6 +35,7 @@ def work(connection: Connection, seeds: str) -> None:
 
     torch.set_num_threads(1)
     folder = Path(tempfile.mkdtemp(prefix="fuzz-"))
+    os.environ["POLYRELU_DATA"] = str(folder / "data")  # nobody's own files are touched
     try:
         judge.install()
         _warm(folder / "case", Path(seeds))

@@ -28,6 +28,7 @@ from polyrelu.nets import PolyReLUNet
 from polyrelu.nets.power import relu_power
 from polyrelu.robust.arithmetic import REAL, Arithmetic, arithmetic_of
 from polyrelu.robust.certify.neurons import DUST, Neurons, Rivals, gamma
+from polyrelu.robust.genuine import require_genuine
 from polyrelu.robust.margin import check_points
 from polyrelu.robust.norms import check_norm, lengths
 
@@ -133,6 +134,7 @@ def cheap_radius(
     tensor([0.7071], dtype=torch.float64)
     """
     norm = check_norm(norm)
+    require_genuine(net)
     X, y = check_points(net, X, y)
     return Cheap.of(net, norm, arithmetic_of(arithmetic)).radius(X, y)
 

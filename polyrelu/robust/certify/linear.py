@@ -40,6 +40,7 @@ from polyrelu.nets.power import relu_power
 from polyrelu.robust.arithmetic import REAL, Arithmetic, arithmetic_of
 from polyrelu.robust.certify.cheap import Cheap, steepest_falls, vertices
 from polyrelu.robust.certify.neurons import DUST, Neurons, Placed, Rivals, gamma
+from polyrelu.robust.genuine import require_genuine
 from polyrelu.robust.margin import check_points
 from polyrelu.robust.norms import check_norm, dual, lengths, scaled_lengths, steepest
 
@@ -71,6 +72,7 @@ def linear_radius(
     arithmetic : "real", or "float32", "float64" for the net as executed, see `polyrelu.robust.arithmetic`
     """
     norm, steps = check_norm(norm), count("steps", steps)
+    require_genuine(net)
     X, y = check_points(net, X, y)
     return _radius(Neurons.of(net, arithmetic_of(arithmetic)), X, y, norm, steps)
 
@@ -81,6 +83,7 @@ def certified_radius(
 ) -> Tensor:
     """max(cheap_radius, linear_radius): the larger of two proven radii, (n,) float64. Parameters as there."""
     norm = check_norm(norm)
+    require_genuine(net)
     X, y = check_points(net, X, y)
     cheap = Cheap.of(net, norm, arithmetic_of(arithmetic))
     return torch.maximum(cheap.radius(X, y), _radius(cheap.neurons, X, y, norm, 30))

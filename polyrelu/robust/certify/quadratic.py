@@ -35,6 +35,7 @@ from polyrelu.nets import PolyReLUNet
 from polyrelu.nets.power import relu_power
 from polyrelu.robust.arithmetic import REAL, Arithmetic, arithmetic_of
 from polyrelu.robust.certify.neurons import Neurons, Placed, Rivals, gamma
+from polyrelu.robust.genuine import require_genuine
 from polyrelu.robust.margin import check_points
 from polyrelu.robust.norms import lengths
 
@@ -70,6 +71,7 @@ def quadratic_radius(
     require(net.p == 1 or net.p >= 2, "net.p", net.p, "1 or at least 2; linear_radius takes any p")
     require(0 < tol < 1, "tol", tol, "a number between 0 and 1, such as .01")
     require(limit > 0, "limit", limit, "a number > 0, or inf for the largest radius")
+    require_genuine(net)
     X, y = check_points(net, X, y)
     neurons = Neurons.of(net, arithmetic_of(arithmetic))
     frame = Frame.of(neurons)
