@@ -107,5 +107,5 @@ def test_survivors_are_told_and_reasons_count(capsys, monkeypatch):
     monkeypatch.setattr("tools.mutants.record.reasons", lambda: [Reason(*some[1].place, "it is the same")])
     assert report(outcomes, some, [TARGETS[0].subject]) == 1
     said = capsys.readouterr().out
-    assert said.count("survived  cheap_radius") == 1 and some[2].edit.before in said
+    assert said.count(f"survived  {TARGETS[0].subject}") == 1 and some[2].edit.before in said
     assert said.splitlines()[-1].split() == ["all", "3", "1", "1", "1", "0", "33.3"]

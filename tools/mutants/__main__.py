@@ -97,6 +97,8 @@ class Planted:
         for target in targets:
             for file in sorted(set(tests_of(target)) - set(self.tests[target.subject])):
                 print(f"{target.subject}: {file} fails, or takes longer than --longest, and is left out")
+            if not self.tests[target.subject]:
+                raise SystemExit(f"{target.subject}: there is no test left that could notice")
         self.known = {
             mutant: outcome
             for mutant in chosen

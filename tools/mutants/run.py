@@ -66,8 +66,9 @@ def preload() -> None:
     import torch
 
     torch.set_num_threads(1)
+    for name in [name for name in sys.modules if name.partition(".")[0] == PACKAGE]:
+        del sys.modules[name]  # tools load what sets the threads of torch
     gc.freeze()
-    assert PACKAGE not in sys.modules
 
 
 def copies(folder: Path, count: int) -> list[Path]:

@@ -27,6 +27,10 @@ class Target:
 
 
 FETCHED = ("fetch", "images", "cached", "checksum", "_read", "_ArraysOnly", "_member", "_idx", "_pickled", "_brought")
+CHECKED = (
+    *("checked", "check_fields", "raise_if_memory", "dense", "plain_tensor", "answer", "with_numbers", "_any_of"),
+    *("_none", "_real", "_whole", "_flag", "_text", "_path", "_items", "_callable", "_instance", "_module", "_like"),
+)
 TARGETS = (
     Target("Placed", BOUND, ("Neurons", "cheap_radius", "Arithmetic", "EXECUTED")),
     Target("arithmetic_of", BOUND | READER, ("Arithmetic", "EXECUTED")),
@@ -72,5 +76,8 @@ TARGETS = (
     Target("Question", READER, (), files=("test_server",), only=("Question.of", "_two")),
     Target("parse_recipe", READER, ("parse_recipe",), files=("test_read", "test_recipe")),
     Target("check_call", READER, (), files=("test_sweep_files",), only=("Sweep", "_parse", "_once", "_sweep_of")),
+    Target("read_npz", READER, ("read_npz", "map_npy")),
+    Target("check_fields", READER, ("checked", "check_fields"), only=CHECKED),
+    Target("KeptRows", CACHE, ("KeptRows",)),
     Target("altered", READER, ("altered",), files=("test_genuine",)),
 )
