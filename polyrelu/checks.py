@@ -124,7 +124,7 @@ def answer(score: Callable[[Tensor], Any], X: Tensor, name: str = "score") -> Te
     require(callable(score), name, type(score).__name__, "a module or another function of rows")
     try:
         found = score(X)
-    except (RuntimeError, TypeError, ValueError, AttributeError, IndexError) as error:
+    except (RuntimeError, TypeError, ValueError, AttributeError, LookupError, ArithmeticError) as error:
         what, why = f"X of shape {tuple(X.shape)} and type {X.dtype}", str(error) or type(error).__name__
         raise InputError(
             f"{what}: expected what the {name} takes, but it says: {why.splitlines()[0].rstrip('.')}."
@@ -212,12 +212,15 @@ def _check(kind: Any) -> Check | None:
 
 
 def _any_of(checks: Sequence[Check], value: Any) -> Any:
+    reason: Exception = TypeError()
     for check in checks:
         try:
             return check(value)
+        except InputError as error:  # it is of the type, and odd: that is said
+            reason = error
         except (TypeError, ValueError, OverflowError, RuntimeError):
             continue
-    raise TypeError
+    raise reason
 
 
 def _among(allowed: tuple[Any, ...], value: Any) -> Any:
