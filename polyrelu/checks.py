@@ -55,7 +55,7 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
         try:
             return function(*bound.args, **bound.kwargs)
         except (MemoryError, RuntimeError) as error:
-            raise_if_memory(error, f"{function.__name__}: these sizes")
+            raise_if_memory(error, f"this {function.__name__}")
             raise
 
     return call
@@ -84,7 +84,7 @@ def enough_memory(what: str) -> Iterator[None]:
 def raise_if_memory(error: BaseException, what: str) -> None:
     """An InputError if ``error`` says, in numpy's words or torch's, that there is not enough memory."""
     if isinstance(error, MemoryError | OverflowError) or any(words in str(error) for words in TOO_LARGE):
-        raise InputError(f"{what} need more memory than there is: expected smaller ones.") from None
+        raise InputError(f"not enough memory for {what}: expected smaller sizes.") from None
 
 
 def plain_tensor(argument: str, given: object, what: str = "numbers") -> Tensor:
@@ -270,6 +270,7 @@ def _tensor(value: Any) -> Any:
 
 
 def _items(origin: Any, kinds: tuple[Any, ...]) -> Check:
+    each = [_check(kind) for kind in kinds if kind is not Ellipsis]
     alike = len(kinds) == 1 or (len(kinds) == 2 and kinds[1] is Ellipsis)
     check = _check(kinds[0]) if alike and inspect.isclass(kinds[0]) and not typing.get_args(kinds[0]) else None
 
@@ -279,7 +280,8 @@ def _items(origin: Any, kinds: tuple[Any, ...]) -> Check:
         several = value if isinstance(value, list | tuple) else list(value)
         if origin is tuple and not alike and len(several) != len(kinds):
             raise TypeError
-        return several if check is None else type(several)(map(check, several))
+        made = each if not alike else [check] * len(several)
+        return type(several)(one if test is None else test(one) for test, one in zip(made, several, strict=True))
 
     return items
 

@@ -215,7 +215,7 @@ def test_tables_of_text_that_are_none(tmp_path, text):
 @pytest.mark.parametrize(
     "column",
     [
-        [None] * 4, [1.0, None, 2.0, 3.0], [[1.0], [1.0, 2.0], [], None], [{"a": 1}] * 4, 
+        [None] * 4, [1.0, None, 2.0, 3.0], [[1.0], [1.0, 2.0], [], None], [{"a": 1}] * 4,
         [[[1.0]]] * 4, [[None, 1.0]] * 4,
         [float("nan")] * 4,
     ],
