@@ -55,7 +55,7 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
         try:
             return function(*bound.args, **bound.kwargs)
         except (MemoryError, RuntimeError) as error:
-            raise_if_memory(error, f"{function.__name__}: these sizes")
+            raise_if_memory(error, f"this {function.__name__}")
             raise
 
     return call
@@ -84,7 +84,7 @@ def enough_memory(what: str) -> Iterator[None]:
 def raise_if_memory(error: BaseException, what: str) -> None:
     """An InputError if ``error`` says, in numpy's words or torch's, that there is not enough memory."""
     if isinstance(error, MemoryError | OverflowError) or any(words in str(error) for words in TOO_LARGE):
-        raise InputError(f"{what} need more memory than there is: expected smaller ones.") from None
+        raise InputError(f"not enough memory for {what}: expected smaller sizes.") from None
 
 
 def plain_tensor(argument: str, given: object, what: str = "numbers") -> Tensor:
@@ -124,7 +124,7 @@ def answer(score: Callable[[Tensor], Any], X: Tensor, name: str = "score") -> Te
     require(callable(score), name, type(score).__name__, "a module or another function of rows")
     try:
         found = score(X)
-    except (RuntimeError, TypeError, ValueError, AttributeError, IndexError) as error:
+    except (RuntimeError, TypeError, ValueError, AttributeError, LookupError, ArithmeticError) as error:
         what, why = f"X of shape {tuple(X.shape)} and type {X.dtype}", str(error) or type(error).__name__
         raise InputError(
             f"{what}: expected what the {name} takes, but it says: {why.splitlines()[0].rstrip('.')}."
@@ -212,12 +212,15 @@ def _check(kind: Any) -> Check | None:
 
 
 def _any_of(checks: Sequence[Check], value: Any) -> Any:
+    reason: Exception = TypeError()
     for check in checks:
         try:
             return check(value)
+        except InputError as error:  # it is of the type, and odd: that is said
+            reason = error
         except (TypeError, ValueError, OverflowError, RuntimeError):
             continue
-    raise TypeError
+    raise reason
 
 
 def _among(allowed: tuple[Any, ...], value: Any) -> Any:
@@ -267,6 +270,7 @@ def _tensor(value: Any) -> Any:
 
 
 def _items(origin: Any, kinds: tuple[Any, ...]) -> Check:
+    each = [_check(kind) for kind in kinds if kind is not Ellipsis]
     alike = len(kinds) == 1 or (len(kinds) == 2 and kinds[1] is Ellipsis)
     check = _check(kinds[0]) if alike and inspect.isclass(kinds[0]) and not typing.get_args(kinds[0]) else None
 
@@ -276,7 +280,8 @@ def _items(origin: Any, kinds: tuple[Any, ...]) -> Check:
         several = value if isinstance(value, list | tuple) else list(value)
         if origin is tuple and not alike and len(several) != len(kinds):
             raise TypeError
-        return several if check is None else type(several)(map(check, several))
+        made = each if not alike else [check] * len(several)
+        return type(several)(one if test is None else test(one) for test, one in zip(made, several, strict=True))
 
     return items
 

@@ -12,6 +12,7 @@ from safetensors import safe_open
 
 from polyrelu.arrays import is_npy, map_npy, open_npz, read_npy
 from polyrelu.errors import InputError, require
+from polyrelu.files import is_file
 
 ROWS = ("X", "x", "embeddings", "embedding", "features", "data", "inputs", "arr_0")
 LABELS = ("y", "label", "labels", "target", "targets", "class", "classes", "arr_1")  # in whatever case
@@ -69,7 +70,7 @@ def npy(path: Path, label: str | None, fine: str | None, like: str | None) -> Fo
 
 
 def _beside(path: Path, part: str, given: str) -> Path:
-    file = next((file for file in (Path(given), path.with_name(given)) if file.is_file()), None)
+    file = next((file for file in (Path(given), path.parent / given) if is_file(file)), None)
     option = "label" if part == "y" else part
     require(file is not None, option, given, f"an .npy file, here or beside {path.name}")
     assert file is not None

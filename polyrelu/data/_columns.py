@@ -111,7 +111,12 @@ def as_labels(cells: NDArray[Any], text: bool, layout: Layout, column: int, firs
     if cells.dtype.kind in "iub":
         return cells
     if cells.dtype.kind in "OUS":
-        plain = ["" if cell is None else str(cell).strip() for cell in cells]
+        odd = next(
+            (row for row, cell in enumerate(cells) if isinstance(cell, (dict, list, tuple, set, np.ndarray))), None
+        )
+        if odd is not None:
+            raise layout.bad(first + odd, column, cells[odd], "a number or a text as label")
+        plain = ["" if cell is None else _text(cell) for cell in cells]
         empty = [cell.lower() in ("", "nan") for cell in plain]
         if any(empty):
             row = empty.index(True)
@@ -131,6 +136,10 @@ def as_labels(cells: NDArray[Any], text: bool, layout: Layout, column: int, firs
         row = int(np.argmin(finite))
         raise layout.bad(first + row, column, float(cells[row]), "a label in every row")
     return whole(cells)
+
+
+def _text(cell: Any) -> str:
+    return (cell.decode("utf-8", "replace") if isinstance(cell, bytes) else str(cell)).strip()
 
 
 def whole(values: NDArray[Any]) -> NDArray[Any]:

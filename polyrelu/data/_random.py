@@ -37,7 +37,7 @@ def orthonormal_rows(count: int, dim: int, rotate: int | None) -> torch.Tensor:
 
     G = Q R for a Gaussian (dim, count) matrix; Q diag(sign R_ii) is uniform on the Stiefel manifold (Mezzadri, 2007).
     """
-    with enough_memory(f"dim={dim}: rows"):
+    with enough_memory(f"rows of dim={dim}"):
         if rotate is None:
             return torch.eye(count, dim, dtype=torch.float64)
         gaussian = stream(rotate, Purpose.FRAME).standard_normal((dim, count))

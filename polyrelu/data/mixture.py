@@ -118,7 +118,7 @@ class OrthonormalMixture:
         """
         whole("n", n, 1)
         seeded("seed", seed)
-        with enough_memory(f"n={n}: rows"):
+        with enough_memory(f"n={n} rows"):
             cluster = torch.from_numpy(self._draw_clusters(n, seed, balanced))
         y = self.labels[cluster]
         if y.min() == y.max():
@@ -127,7 +127,7 @@ class OrthonormalMixture:
                 f"{self.clusters} balanced rows always have both."
             )
         source = MixtureRows(self.centres, cluster, self.noise_std, int(seed))
-        with enough_memory(f"n={n}, dim={self.dim}: rows"):
+        with enough_memory(f"n={n} rows of dim={self.dim}"):
             X = source if lazy else source.all()
         return Dataset(X, y, cluster, self.centres, self._name(n, seed, balanced))
 

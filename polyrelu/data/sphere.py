@@ -43,7 +43,7 @@ class NearlyOrthogonalSphere:
         """n >= 2 rows with labels +1/-1, both present; the same (n, seed) gives the same set."""
         whole("n", n, 2)
         seeded("seed", seed)
-        with enough_memory(f"n={n}: rows"):
+        with enough_memory(f"n={n} rows"):
             X = torch.empty(n, self.dim, dtype=self.dtype)
         for number, start in enumerate(range(0, n, BLOCK)):
             rng = stream(seed, Purpose.SPHERE, 1 + number)

@@ -94,7 +94,7 @@ class SymmetricSeparable:
         require(isinstance(n, (int, np.integer)) and n >= 4 and n % 2 == 0, "n", repr(n), "an even number >= 4")
         seeded("seed", seed)
         rng = stream(seed, Purpose.SYMMETRIC)
-        with enough_memory(f"n={n}: rows"):
+        with enough_memory(f"n={n} rows"):
             t = self.margin + self.spread * np.abs(rng.standard_normal(n // 2))
             z = self.spread * torch.from_numpy(rng.standard_normal((n // 2, self.dim)))
         F = self._frame if self.extra else self._frame[:1]

@@ -194,7 +194,8 @@ def _joined(path: Path, chunks: list[_sheets.Chunk]) -> Table:
 def _check_shapes(table: Table, path: str) -> None:
     """Numbers, and one label for each row."""
     X = table.X
-    require(X.dtype.kind in "iubf", "data", path, f"numbers in X, it holds {X.dtype}")
+    plain = X.dtype.kind in "iubf" and X.dtype.itemsize <= 8
+    require(plain, "data", path, f"numbers in X, of 64 bits at most, it holds {X.dtype}")
     good = X.ndim == 2 and min(X.shape) > 0
     require(good, "data", path, f"X of shape (n, D), at least one row and one column, it is {X.shape}")
     for name, part in (("y", table.y), ("fine", table.fine)):

@@ -177,4 +177,5 @@ def drawn(draw: Callable[..., Tensor], shape: tuple[int, ...], source: torch.Gen
     try:
         return draw(shape, dtype=torch.float64, **more)
     except (RuntimeError, TypeError, OverflowError):
-        raise InputError(f"{' x '.join(map(str, shape))} numbers: expected sizes that fit into memory.") from None
+        asked = " x ".join(map(str, shape))
+        raise InputError(f"not enough memory for {asked} numbers: expected smaller sizes.") from None

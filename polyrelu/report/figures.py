@@ -47,6 +47,7 @@ def trajectory_figure(trajectory: Trajectory, title: str = "") -> Figure:
     the others are faint and count alike. A network without such neurons shows its loss only.
     """
     history = trajectory.history
+    require(len(history.clock) > 0, "trajectory", "no recorded moments", "a run with at least one")
     with rc_context(STYLE):
         if not history.log_contribution.size:
             return _loss_only(history, title)

@@ -38,8 +38,8 @@ def check_points(score: Score, X: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
     labels = set(y.tolist())
     if logits.ndim == 1:
         require(labels <= {1, -1}, "y", sorted(labels)[:5], "labels +1 and -1 for a net of one logit")
-        return X, y.to(X)
+        return X.contiguous(), y.to(X).contiguous()
     classes = logits.shape[1]
     good = not y.is_floating_point() and labels <= set(range(classes))
     require(good, "y", sorted(labels)[:5], f"whole numbers 0..{classes - 1} for a net of {classes} logits")
-    return X, y.to(X.device, torch.int64)
+    return X.contiguous(), y.to(X.device, torch.int64).contiguous()

@@ -82,8 +82,8 @@ def structure_of(X: Tensor, y: Array, fine: Array | None, seed: int) -> Structur
     classes, numbers = np.unique(y, return_inverse=True)
     mean, cluster = X.mean(dim=0), None
     if fine is not None:
-        good = fine.shape == y.shape and fine.dtype.kind in "biufUS"
-        require(good, "fine", f"{fine.dtype} of shape {fine.shape}", f"{len(y)} numbers or texts, one for each row")
+        require(fine.shape == y.shape, "fine", f"{fine.size} labels", f"{len(y)}, one for each row")
+        require(fine.dtype.kind in "biufUS", "fine", f"{fine.dtype} labels", "numbers or text")
         pairs = np.unique(np.stack([numbers, np.unique(fine, return_inverse=True)[1]]), axis=1, return_inverse=True)[1]
         cluster = torch.from_numpy(pairs.reshape(-1))
     data = Dataset(X, torch.from_numpy(numbers), cluster=cluster)

@@ -81,6 +81,7 @@ def descend(
     until = Until.of(until)
     check_loss(loss)
     check(net, data, method, rate, steps, batch, every)
+    require(0 < unit < math.inf, "unit", unit, "a finite number > 0")
     neurons = isinstance(net, PolyReLUNet) or until.alignment is None
     require(neurons, "until.alignment", until.alignment, "a PolyReLUNet, whose neurons have directions")
     run = Descent(
@@ -291,7 +292,10 @@ def adam(net: nn.Module, rate: float, unit: float = 1.0) -> torch.optim.Adam:
     weights for the smaller rows: their steps are unit^-d times as long, their gradients unit^d times as large.
     """
     output = net.output if isinstance(net, PolyReLUNet) else None
-    small = unit ** -degree(net.p, net.normalise_input) if isinstance(net, PolyReLUNet) else 1.0
+    log_small = -degree(net.p, net.normalise_input) * math.log(unit) if isinstance(net, PolyReLUNet) else 0.0
+    allowed = "rows whose length, to the power p, a float holds: scale X, or train with normalise_input"
+    require(abs(log_small) < 700, "unit", unit, allowed)
+    small = math.exp(log_small)
     groups = []
     for value in net.parameters():
         share = small if value is output else 1.0

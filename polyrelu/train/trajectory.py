@@ -14,7 +14,7 @@ from torch import nn
 
 from polyrelu.arrays import DAMAGED, read_npz
 from polyrelu.checks import checked
-from polyrelu.errors import InputError
+from polyrelu.errors import InputError, require
 from polyrelu.files import parse_json, write_atomically
 from polyrelu.train.landing import Status
 
@@ -69,12 +69,12 @@ class History:
 
     def require_whole(self) -> History:
         """Itself, if every field is of the numbers and the shape that a run leaves; ValueError otherwise."""
-        moments = len(self.clock) if self.clock.ndim == 1 else 0
+        moments = len(self.clock) if self.clock.ndim == 1 else -1
         for part in fields(self):
             values, per_neuron = getattr(self, part.name), part.name.startswith(("cos", "log_con"))
             shape = values.shape == (moments,) or (part.default_factory is not MISSING and values.size == 0)
             shape = values.ndim == 2 and len(values) == moments if per_neuron else shape
-            if values.dtype.kind != "f" or not shape or moments == 0:
+            if values.dtype.kind != "f" or not shape:
                 raise ValueError(f"{part.name} is {values.dtype} of shape {values.shape}")
         return self
 
@@ -111,7 +111,7 @@ class Trajectory:
     @property
     def log_loss(self) -> float:
         """Natural log of the final mean loss."""
-        return float(self.history.log_loss[-1])
+        return self._last(self.history.log_loss)
 
     @property
     def log10_loss(self) -> float:
@@ -121,12 +121,16 @@ class Trajectory:
     @property
     def accuracy(self) -> float:
         """Final accuracy on the training set."""
-        return float(self.history.accuracy[-1])
+        return self._last(self.history.accuracy)
 
     @property
     def time(self) -> float:
         """Final flow time."""
-        return float(self.history.time[-1])
+        return self._last(self.history.time)
+
+    def _last(self, values: NDArray[np.float64]) -> float:
+        require(len(values) > 0, "trajectory", "no recorded moments", "a run with at least one")
+        return float(values[-1])
 
     @checked
     def save(self, path: str | Path) -> Path:

@@ -20,6 +20,17 @@ WORK = goods.LIMITS | {"starts", "samples", "count", "most", "others", "tol", "s
                        "rtol", "time", "record", "checkpoints", "widest", "log10_loss", "limit", "restarts",
                        "surrogate",
                        "last", "blocks"}  # fmt: skip
+VARIANTS: dict[str, tuple[Any, ...]] = {  # other good values, which lead elsewhere
+    "method": ("gd", "sgd", "adam"), "loss": ("exp", "logistic", "cross_entropy", "squared"),
+    "solver": ("adam", "flow"),
+    "norm": (1, 2, 1.0, 2.0, float("inf"), "inf", "1"), "p": (1.0, 1.5, 2.0, 3.0, 4.0, 1, 2, 3),
+    "readout": ("max", "sum"),
+    "init": ("gaussian", "balanced", "kaiming", "zeros", "rows", "random"), "rule": ("sum", "max"),
+    "c": ("best", "published"),
+    **dict.fromkeys(("loss_based", "bias", "normalise_input", "early_stopping", "balanced", "lazy", "attacked",
+                     "merge",
+                     "drop", "offset", "centre", "compare", "call"), (True, False)),
+}  # fmt: skip
 PLANS = (1, 1, 1, 1, 1, 1, 1, 2, 2, 0)  # how many of the arguments are bad
 
 
@@ -46,6 +57,10 @@ def prepared(path: str, source: np.random.Generator, folder: Path) -> tuple[str,
 def _arguments(tail: str, signature: inspect.Signature, source: np.random.Generator) -> tuple[dict[str, Any], str]:
     listed = [one for one in signature.parameters.values() if one.kind is not one.VAR_KEYWORD and one.name != "self"]
     given = {one.name: copy.deepcopy(goods.good(one.name, tail)) for one in listed if goods.needed(one)}
+    for one in listed:
+        options = [value for value in VARIANTS.get(one.name, ()) if type(value) is type(one.default)]
+        if options and source.random() < 0.3:
+            given[one.name] = options[source.integers(len(options))]
     count = min(PLANS[source.integers(len(PLANS))], len(listed))
     words = []
     for place in source.permutation(len(listed))[:count].tolist():

@@ -90,7 +90,10 @@ def damage_checkpoint(path: Path, source: Random, code: str) -> None:
     way = source.random()
     content: Any = stored
     if way < 0.6:
-        state[key] = odd[source.integers(len(odd))]()
+        try:
+            state[key] = odd[source.integers(len(odd))]()
+        except (RuntimeError, NotImplementedError):  # there is no such variant of this tensor
+            state[key] = None
     elif way < 0.7:
         del state[key]
     elif way < 0.8:
