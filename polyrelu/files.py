@@ -71,7 +71,9 @@ def write_atomically(path: str | Path, write: Callable[[Path], object]) -> Path:
 
     That includes the end of the process by a second Ctrl-C (`polyrelu.interrupt`).
     """
-    good = isinstance(path, str | Path) and "\0" not in str(path) and not Path(path).is_dir()
+    good = isinstance(path, str | Path) and "\0" not in str(path)
+    with contextlib.suppress(OSError):  # said below, in words
+        good = good and not Path(path).is_dir()
     require(good, "path", shown(path), "the name of a file")
     target = Path(path)
     try:

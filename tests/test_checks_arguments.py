@@ -218,7 +218,7 @@ def test_fields_of_a_record():
 )
 def test_sizes_that_no_memory_holds(error, told):
     if told:
-        with pytest.raises(InputError, match="sizes need more memory"):
+        with pytest.raises(InputError, match="not enough memory for sizes"):
             raise_if_memory(error, "sizes")
     else:
         raise_if_memory(error, "sizes")

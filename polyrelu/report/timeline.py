@@ -45,7 +45,7 @@ class Timeline:
     def dress(self, axes: Axes) -> None:
         """Limits, ticks and the name of the axis."""
         low, high = float(self.x.min()), float(self.x.max())
-        axes.set_xlim(low, high if high > low else low + 1)
+        axes.set_xlim(low, high if high > low else low + max(1.0, abs(low) / 8))
         axes.set_xlabel(f"{NAMES[self.scale]} (one step of gradient descent at the published rate is 0.2)")
         if self.scale == "log":
             decade_ticks(axes.xaxis, low, high)

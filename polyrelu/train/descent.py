@@ -82,6 +82,7 @@ def descend(
     check_loss(loss)
     check(net, data, method, rate, steps, batch, every)
     require(0 < unit < math.inf, "unit", unit, "a finite number > 0")
+    require(all(map(math.isfinite, checkpoints)), "checkpoints", list(checkpoints), "log10 losses such as -10")
     neurons = isinstance(net, PolyReLUNet) or until.alignment is None
     require(neurons, "until.alignment", until.alignment, "a PolyReLUNet, whose neurons have directions")
     run = Descent(

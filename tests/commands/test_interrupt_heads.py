@@ -81,7 +81,7 @@ def test_fit_that_is_stopped_spares_a_finished_head(made, tmp_path):
 
 def test_fit_that_is_being_measured_keeps_the_trained_head(made, tmp_path):
     words = ("fit", made / "rows.npz", "--width", 6, "--epochs", 2, "-o")
-    run = Command(tmp_path, *words, "head.safetensors", hold="polyrelu.estimator:PolyReLUClassifier.certify:1")
+    run = Command(tmp_path, *words, "head.safetensors", hold="polyrelu.robust.provable:bracket:1")
     code, said = run.until("held").press().until("polyrelu: keeping the head, which is trained").let_go().end()
     assert code == 130 and "interrupted; the head is trained and in head.safetensors, but not measured" in said
     finished(tmp_path, *words, "whole.safetensors")
@@ -93,7 +93,7 @@ def test_fit_that_is_being_measured_keeps_the_trained_head(made, tmp_path):
 
 # -------------------------------------------------------------------------------------------------------- predict
 
-CERTIFY = "polyrelu.estimator:PolyReLUClassifier.certify"
+CERTIFY = "polyrelu.robust.provable:bracket"
 
 
 def test_certified_rows_are_kept_and_the_same_command_goes_on_from_them(made, tmp_path):

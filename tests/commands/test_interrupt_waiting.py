@@ -27,7 +27,7 @@ WAITING = {
     "fit": (("fit", "{made}/rows.npz", "--width", 6, "--epochs", 9, "-o", "out/head.safetensors"),
             "polyrelu.runs.heads_live:HeadsLive.update:3", "keeping the head of the last whole pass", NEW),
     "predict": (("predict", "{made}/head.safetensors", "{made}/rows.npz", "--radius"),
-                "polyrelu.estimator:PolyReLUClassifier.certify:3", "finishing the rows under way",
+                "polyrelu.robust.provable:bracket:3", "finishing the rows under way",
                 "the first 200 rows are written."),
     "sweep run": (("sweep", "slow.toml", "--workers", 2, "--out", "out"), "",
                   "finishing the settings under way, then stopping",

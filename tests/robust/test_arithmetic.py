@@ -129,8 +129,8 @@ def test_a_bracket_names_its_arithmetic():
     assert bracket(exact, X[:2], y[:2]).arithmetic == "real"
     assert bracket(exact, X[:2], y[:2], arithmetic="float32").arithmetic == "float32"
     assert arithmetic_of(REAL) is REAL and arithmetic_of("float64") is EXECUTED[torch.float64]
-    for bad in ("float16", 3, None):
-        with pytest.raises(InputError, match="'real' or 'float32' or 'float64'"):
+    for bad, expected in (("float16", "'real' or 'float32' or 'float64'"), (3, "an Arithmetic or a text")):
+        with pytest.raises(InputError, match=expected):
             bracket(exact, X[:2], y[:2], arithmetic=bad)
 
 

@@ -79,7 +79,9 @@ def test_logits_that_cancel_are_no_bug_of_ours(norm):
 
 def test_a_proof_above_an_honest_attack_is_still_a_bug(monkeypatch):
     net, X, y = random_net(3, 0)
-    monkeypatch.setattr(bounds, "certified_radius", lambda net, X, y, norm: torch.full((len(X),), 9.0).double())
+    monkeypatch.setattr(
+        bounds, "certified_radius", lambda net, X, y, norm, arithmetic: torch.full((len(X),), 9.0).double()
+    )
     with pytest.raises(BrokenSandwich):
         bracket(net, X, y, norm=1)
 

@@ -112,21 +112,7 @@ def test_records_that_are_no_files(tmp_path):
 @pytest.fixture(scope="module")
 def flow(tmp_path_factory):
     folder = tmp_path_factory.mktemp("flow") / "run"
-    small = (
-        "--dim",
-        6,
-        "--clusters",
-        "2+1",
-        "--samples",
-        30,
-        "--width",
-        4,
-        "--init",
-        0.01,
-        "--until-loss",
-        0.5,
-        "--quiet",
-    )
+    small = ("--dim", 6, "--clusters", "2+1", "--samples", 30, "--width", 20, "--until-loss", 0.5, "--quiet")
     assert run("flow", *small, "--out", folder).exit_code == 0
     return folder
 
@@ -175,7 +161,7 @@ def test_the_explorer_and_resume_refuse_a_damaged_run(tmp_path, flow):
         read_trajectory(tmp_path / "run")
     for words in (
         ("explore", tmp_path / "run", "--no-browser"),
-        ("flow", "--resume", "--out", tmp_path / "run", "--quiet"),
+        ("flow", "--resume", "--until-loss", 0.1, "--out", tmp_path / "run", "--quiet"),
     ):
         found = run(*words)
         assert found.exit_code == 2 and "damaged or foreign" in found.output

@@ -57,11 +57,16 @@ def served(*words: object) -> Any:
 
     kept: list[Any] = []
 
-    def server(config: Any, **more: Any) -> Any:
-        kept.append(config.app)
-        return mock.Mock()
+    class Server:
+        """Takes the application and serves nothing."""
 
-    with mock.patch.object(uvicorn, "Server", server):
+        def __init__(self, config: Any) -> None:
+            kept.append(config.app)
+
+        def run(self, **more: Any) -> None:
+            """At once."""
+
+    with mock.patch.object(uvicorn, "Server", Server):
         run("explore", *words, "--port", 0, "--no-browser")
     return kept[0]
 
