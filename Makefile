@@ -20,7 +20,7 @@ $(INSTALLED): pyproject.toml constraints.txt Makefile
 	@touch $@
 
 test: $(INSTALLED) ## Run the tests
-	$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile
+	$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile --max-worker-restart 0
 
 data: $(INSTALLED) ## Fetch MNIST once, for the tests and claims that look at it
 	$(BIN)/polyrelu data fetch mnist

@@ -42,6 +42,14 @@ CONTRASTS = """(selector) => {
 }"""
 
 
+@pytest.fixture(autouse=True)
+def ctrl_c_is_as_it_was():
+    """A test that leaves a handler behind would end the process in another test."""
+    before = signal.getsignal(signal.SIGINT)
+    yield
+    assert signal.getsignal(signal.SIGINT) == before
+
+
 @pytest.fixture(scope="module")
 def browser():
     """The system's own Chromium, with time for everything; its driver's event loop ends with each module."""

@@ -31,12 +31,12 @@ RECIPES = ("mixture:dim=6,clusters=2+1,alpha=0.1,n=9,seed=1", "sphere:dim=5,n=6"
 
 
 def command(*words: object) -> int:
-    """Run ``polyrelu WORDS`` in this process, through its entry point; the exit status."""
-    from polyrelu.cli import main
+    """Run ``polyrelu WORDS`` in this process, which goes on to take its own Ctrl-C; the exit status."""
+    from polyrelu.cli import app
 
     before, sys.argv = sys.argv, ["polyrelu", *map(str, words)]
     try:
-        main()
+        app(prog_name="polyrelu")
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else int(end.code is not None)
     finally:
