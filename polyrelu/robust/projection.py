@@ -72,7 +72,9 @@ class Nearest(NamedTuple):
 def nearest(net: Shallow, rows: Rows, starts: int = 8) -> Nearest:
     """The nearest breaking point of each row over all starts; after a few steps only the best starts go on."""
     small = len(rows) * starts * net.groups < MANY
-    return (single_threaded(_nearest) if small else _nearest)(net, rows, starts)
+    scaled = rows.scaled(net)
+    found = (single_threaded(_nearest) if small else _nearest)(net, scaled, starts)
+    return Nearest(found.z * scaled.scale[:, None], found.radius * scaled.scale, found.breaks)
 
 
 def _nearest(net: Shallow, rows: Rows, starts: int) -> Nearest:

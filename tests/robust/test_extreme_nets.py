@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import polyrelu
-from polyrelu import bracket
+from polyrelu import Budget, bracket
 from polyrelu.nets import PolyReLUNet
 from polyrelu.robust.bracket import BracketStatus
 from polyrelu.robust.certify.cheap import cheap_radius
@@ -173,3 +173,19 @@ def test_outputs_and_biases_that_nearly_cancel(prove, norm, part):
     assert (found <= nearest * (1 + 1e-15)).all()
     if prove is not bracketed:  # the attack sees float64, where these logits are noise
         assert (found >= 0.5 * nearest).all()
+
+
+@pytest.mark.parametrize(("p", "far"), [(50, 1e9), (30, 1e12), (7, 1e50)])
+def test_far_rows_of_a_normalised_net_with_a_bias_overflow_no_attack(p, far):
+    """|x|^(p-1) beside the bias is beyond any float, f itself is not."""
+    draw = torch.Generator().manual_seed(1)
+    net = PolyReLUNet(5, 8, float(p), bias=True, normalise_input=True, dtype=torch.float64, seed=3)
+    with torch.no_grad():
+        net.weight.copy_(torch.randn(8, 5, generator=draw, dtype=torch.float64))
+        net.output.copy_(torch.randn(1, 8, generator=draw, dtype=torch.float64))
+        net.bias.fill_(0.25)
+    X = torch.randn(6, 5, generator=draw, dtype=torch.float64)
+    y = net(far * X).sign()
+    found = bracket(net, far * X, y, budget=Budget(nodes=40))
+    assert ((found.lower > 0) & (found.lower <= found.upper) & found.upper.isfinite()).all()
+    assert (net(far * X + found.perturbation).sign() != y).all()

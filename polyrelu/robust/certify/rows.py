@@ -23,7 +23,8 @@ class Ball:
     """
 
     def __init__(self, net: Shallow, y: Tensor, upper: Tensor, rows: Rows, z: Tensor) -> None:
-        self.net, self.rows, self.z = net, rows, z.clone()
+        self.net, self.rows = net, rows
+        self.z = torch.where(z.isfinite(), z, rows.s)  # an attack that overflowed
         self.reach = torch.where(upper.isfinite(), upper, 2 * rows.length[rows.first] + 1)
         R = self.reach[rows.point]
         part = sides(net, rows)
