@@ -230,7 +230,7 @@ class PolyReLUClassifier(Provable, ClassifierMixin, BaseEstimator):  # type: ign
         check_is_fitted(self)
         rows = rows_of(self, X, reset=False)
         weight, found = next(self.net_.parameters()), []
-        with torch.no_grad():
+        with torch.no_grad(), torch.autocast(weight.device.type, enabled=False):  # `certify` is about this arithmetic
             for start in range(0, rows.shape[0], ROWS):
                 x = read(rows, start, min(start + ROWS, rows.shape[0]))
                 if not bool(x.isfinite().all()):

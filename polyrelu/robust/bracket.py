@@ -109,9 +109,9 @@ def bracket(
     and ``tol`` and ``budget`` have no effect. A `ReadOut` is proven by single sub-classes of
     the point's class, so its bounds need not meet. Other norms get the boundary walk and the linear certificate; other
     modules, and nets that are not what their class says (`polyrelu.robust.genuine.altered`), the boundary walk and,
-    with nothing proven, lower = 0. Everything is computed in float64 whatever the dtype
-    of ``net`` and ``X``. What is proven holds in ``arithmetic``, by default in real arithmetic with the stored weights;
-    what is found, for the net as it runs in float64.
+    with nothing proven, lower = 0. ``X`` has the dtype of ``net``; everything is computed in float64. What is proven
+    holds in ``arithmetic``, by default in real arithmetic with the stored weights; what is found, for the net as it
+    runs in float64.
 
     Parameters
     ----------

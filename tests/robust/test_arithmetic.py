@@ -160,3 +160,14 @@ def test_a_tie_within_rounding_is_not_proven():
     assert real > 0 and cheap_radius(exact, X, y) > 0
     for prove in (cheap_radius, linear_radius, quadratic_radius):
         assert prove(exact, X, y, arithmetic="float32") == 0
+
+
+def test_a_head_predicts_in_its_own_arithmetic_also_under_autocast():
+    """In bfloat16 near ties fall otherwise."""
+    draw = np.random.default_rng(0)
+    X = draw.normal(size=(4000, 8)).astype(np.float32)
+    head = PolyReLUClassifier(width=12, epochs=2, random_state=0).fit(X[:200], X[:200, 0] * X[:200, 1] > 0)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        scores = head.decision_function(X)
+        assert (head.net_(torch.from_numpy(X)).float().detach().numpy() != scores).any()
+    np.testing.assert_array_equal(scores, head.decision_function(X))

@@ -7,10 +7,11 @@ import math
 import sys
 from pathlib import Path
 
+from polyrelu.threads import cores
 from tools.campaign.chunk import Record
 from tools.campaign.families import FAMILIES
 from tools.campaign.reproduce import reproduce, write_cases
-from tools.campaign.run import cores, run
+from tools.campaign.run import run
 from tools.campaign.store import Store, source_hash
 from tools.campaign.table import BY_FAMILY, by_certificate, by_family, text, write_docs
 

@@ -16,11 +16,6 @@ from tools.campaign.store import Store
 EVERY = 30.0  # seconds between lines of progress where there is no terminal
 
 
-def cores() -> int:
-    """What this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def _begin() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent
 

@@ -132,7 +132,7 @@ def _no_network() -> Iterator[None]:
     def none(*words: Any, **more: Any) -> Any:
         raise OSError("no network here")
 
-    with mock.patch("subprocess.run", none), mock.patch("sklearn.datasets.fetch_openml", none):
+    with mock.patch("subprocess.Popen", none), mock.patch("sklearn.datasets.fetch_openml", none):
         yield
 
 
