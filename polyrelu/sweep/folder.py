@@ -128,7 +128,10 @@ def stored_sweep(path: Path) -> dict[str, Any] | None:
             f"out={path}: its {SWEEP} was not written by a sweep of this version of polyrelu, or is damaged; "
             "choose another --out."
         )
-    settings = decode(content["settings"])
+    try:
+        settings = decode(content["settings"])
+    except ValueError:  # a number that is none
+        settings = None
     texts = all(isinstance(content[name], str) for name in ("function", "version"))
     listed = isinstance(settings, list) and all(isinstance(one, dict) for one in settings)
     require(texts and listed, "out", path, f"a {SWEEP} as sweeps write it; choose another --out")

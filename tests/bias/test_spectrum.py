@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -155,3 +156,10 @@ def test_bad_input_is_refused_in_words():
     with pytest.raises(InputError, match="at least one neuron that contributes"):
         effective_neurons(torch.full((2,), -torch.inf))
     assert weight_stable_ranks(LogisticRegression(3, 2, scale=1.0))["weight"] >= 1
+
+
+@pytest.mark.parametrize("layer", [np.float32, lambda X: None, lambda X: X[:2], lambda X: X[:, 0], lambda X: 1 / 0])
+def test_a_layer_that_is_no_function_of_rows_is_refused(layer):
+    data = Dataset(torch.eye(3), torch.tensor([1.0, -1.0, 1.0]))
+    with pytest.raises(InputError, match="layer"):
+        feature_stable_rank(PolyReLUNet(3, 4), data, layer)

@@ -64,6 +64,11 @@ def test_files_that_are_none(done):
     (folder / "sweep.json").write_text("[" * 100_000)
     with pytest.raises(InputError, match=r"sweep\.json"):
         status(folder)
+    (folder / "sweep.json").write_text(
+        json.dumps({"function": "a:b", "version": "1", "settings": [{"x": {"$float": "[]"}}]})
+    )
+    with pytest.raises(InputError, match=r"sweep\.json"):
+        status(folder)
     (folder / "sweep.json").unlink()
     (folder / "sweep.json").symlink_to("/dev/zero")
     with pytest.raises(InputError, match=r"sweep\.json"):
