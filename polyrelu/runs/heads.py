@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, final
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from polyrelu.data._columns import Takes
@@ -25,6 +26,7 @@ from polyrelu.files import output_folder, write_atomically
 from polyrelu.nets import ReadOut, store
 from polyrelu.robust.certify.branch import Budget
 from polyrelu.robust.curve import curve
+from polyrelu.robust.norms import scaled_lengths
 from polyrelu.train.settings import TrainingStopped
 
 if TYPE_CHECKING:
@@ -194,8 +196,9 @@ def _measured(
 def median_centred_norm(X: NDArray[Any], rows: NDArray[np.int64]) -> float:
     """median_i |x_i - mean|, i in ``rows``, the mean over the same rows; read in blocks."""
     blocks = [rows[start : start + BLOCK] for start in range(0, len(rows), BLOCK)]
-    mean = sum(X[block].astype(np.float64).sum(0) for block in blocks) / len(rows)
-    return float(np.median(np.concatenate([np.linalg.norm(X[block] - mean, axis=1) for block in blocks])))
+    mean = sum((X[block] / np.float64(len(rows))).sum(0) for block in blocks)
+    lengths = [scaled_lengths(torch.from_numpy(X[block] - mean), 2.0) for block in blocks]
+    return float(np.median(torch.cat(lengths).numpy()))
 
 
 def _stopped(head: PolyReLUClassifier | None, settings: FitSettings, table: Table, typical: float) -> str:

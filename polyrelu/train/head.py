@@ -29,6 +29,7 @@ from polyrelu.train.trajectory import Progress, Trajectory
 
 NEVER = Until(log10_loss=-1e6)
 REACH = 1e9
+LARGEST = 307  # decades of a float64
 NEAR = 1e-5  # rounding of the rows, as a part of their typical distance from the centre
 LOOKS = 100  # looks at the held-out rows in a run, at most one an epoch
 Look = Callable[[int, nn.Module], bool | None]
@@ -132,8 +133,12 @@ def _start(
 ) -> HeadStart:
     """In float64 for float64 rows that fit into one batch, otherwise as `precision` says."""
     centre, unit = location(data, weights)
+    power = degree(p, normalise_input)
+    good = bool(centre.isfinite().all()) and abs(power * math.log10(unit)) < LARGEST
+    said = f"rows whose squares and powers of {power:g} a float holds: scale them to about 1"
+    require(good, "X", f"rows of length {unit:.3g} around their mean", said)
     few = data.dtype == torch.float64 and len(data) <= batch
-    dtype = torch.float64 if few else precision(centre, unit, degree(p, normalise_input))
+    dtype = torch.float64 if few else precision(centre, unit, power)
     outputs = 1 if data.binary else data.classes
     return HeadStart(p, width, outputs, centre, unit, bias, normalise_input, dtype, seed)
 

@@ -19,7 +19,6 @@ import torch
 from torch import Tensor
 
 from polyrelu.data import Dataset
-from polyrelu.errors import require
 from polyrelu.nets import PolyReLUNet
 from polyrelu.train.batches import shares
 from polyrelu.train.descent import degree
@@ -48,11 +47,7 @@ class HeadStart:
     @property
     def small(self) -> float:
         """s^-d."""
-        power = degree(self.p, self.normalise_input)
-        good = abs(power * math.log10(self.unit)) < math.log10(torch.finfo(self.dtype).max) - 1
-        held = f"lengths whose power {power:g} {str(self.dtype)[6:]} holds: divide the rows by {self.unit:.3g}"
-        require(good, "X", f"rows of length {self.unit:.3g} around their mean", held)
-        return float(self.unit**-power)
+        return float(self.unit ** -degree(self.p, self.normalise_input))
 
     def random(self) -> PolyReLUNet:
         """The published start."""

@@ -171,6 +171,18 @@ def test_named_sets_and_recipes(tmp_path, quick_evaluation):
     assert json.loads(evaluated.stdout)["table"]["clean"] == pytest.approx(head.score(points.X, points.y), rel=1e-12)
 
 
+@pytest.mark.parametrize("large", [1e300, 1.7e308])
+def test_rows_near_the_largest_float_are_measured_or_refused_without_a_warning(tmp_path, large):
+    X = np.random.default_rng(0).normal(size=(24, 6))
+    assert heads.median_centred_norm(X * (large / 8), np.arange(24)) == pytest.approx(
+        heads.median_centred_norm(X, np.arange(24)) * (large / 8)
+    )
+    X[3:5, 2] = large
+    np.savez(tmp_path / "rows.npz", X=X, y=np.arange(24) % 2)
+    found = command("fit", tmp_path / "rows.npz", "--epochs", 1, "--width", 3, "-o", tmp_path / "head.safetensors")
+    assert found.exit_code == 2 and "scale them to about 1" in found.output
+
+
 def test_median_centred_norm():
     X = np.arange(4000.0)[:, None] * np.array([[3.0, 4.0]])  # |x_i - mean| = 5 |i - 1999.5|
     assert heads.median_centred_norm(X, np.arange(4000)) == pytest.approx(5000)
