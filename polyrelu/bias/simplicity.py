@@ -22,7 +22,7 @@ from typing import final
 import torch
 from torch import Tensor, nn
 
-from polyrelu.checks import checked
+from polyrelu.checks import answer, checked
 from polyrelu.data import Dataset
 from polyrelu.data._checks import seeded, whole
 from polyrelu.errors import InputError, require
@@ -114,7 +114,7 @@ class _Centred:
 
     def __call__(self, X: Tensor) -> Tensor:
         with torch.no_grad():
-            logits: Tensor = self.net(X.to(self.dtype)).double()
+            logits = answer(self.net, X.to(self.dtype), "net").double()
         return logits[:, None] if logits.ndim == 1 else logits - logits.mean(dim=1, keepdim=True)
 
     def centre(self, dim: int) -> Tensor:

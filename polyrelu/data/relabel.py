@@ -30,6 +30,7 @@ def relabel(data: Dataset, how: str) -> Dataset:
         raise InputError(f"labels={how}: expected a coarse label for every class, there is none for {missing[0]}.")
     kinds = set(coarse.values())
     require(len(kinds) > 1, "labels", how, "at least two coarse classes")
+    require(max(map(abs, kinds)) < 2**63, "labels", how, "labels below 2^63")
     table = torch.tensor([coarse.get(fine, 0) for fine in range(data.classes)])
     new = table[data.y.cpu()].to(data.y.device)
     labels = new.to(data.dtype) if kinds == {1, -1} else new

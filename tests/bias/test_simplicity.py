@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 from polyrelu.bias.simplicity import odd_map, simplicity
 from polyrelu.data import Dataset, OrthonormalMixture, SymmetricSeparable
@@ -133,3 +134,12 @@ def test_bad_input_is_refused_in_words():
         odd_map(PolyReLUNet(5, 3, p=3))
     with pytest.raises(InputError, match="probes=-1"):
         simplicity(LogisticRegression(5), rows(), probes=-1)
+
+
+def test_a_net_that_takes_no_single_row_is_refused_in_words():
+    """Batch normalisation in training has nothing to say about one row."""
+    net = nn.Sequential(nn.Linear(3, 2), nn.BatchNorm1d(2), nn.Linear(2, 1), nn.Flatten(0))
+    data = Dataset(torch.randn(9, 3, generator=torch.Generator().manual_seed(0)), torch.ones(9).cumsum(0) % 2 * 2 - 1)
+    with pytest.raises(InputError, match="what the net takes"):
+        simplicity(net, data)
+    assert simplicity(net.eval(), data, offset=True).residual < 1e-6

@@ -1,6 +1,7 @@
 """Files of anybody: what is in them is never run, and whatever is wrong with them is an InputError."""
 
 import gzip
+import io
 import json
 import os
 import pickle
@@ -282,3 +283,23 @@ def test_a_mapping_in_a_table_is_found_behind_a_file(tmp_path, monkeypatch):
 def test_recipes_that_no_memory_holds(text):
     with pytest.raises(InputError):
         data.read(text)
+
+
+def test_coarse_labels_that_no_integer_holds(tmp_path):
+    (tmp_path / "groups.json").write_text(json.dumps({str(k): 10**30 * (k % 2) for k in range(10)}))
+    with pytest.raises(InputError, match=r"below 2\^63"):
+        data.read(f"digits:{tmp_path / 'groups.json'}")
+
+
+def test_zeros_that_unpack_to_gigabytes_are_not_unpacked(tmp_path):
+    """Written as fast as zlib can, they still shrink 229 times."""
+    with zipfile.ZipFile(tmp_path / "a.npz", "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+        header = io.BytesIO()
+        shape = {"descr": "<f8", "fortran_order": False, "shape": (2**23, 8)}
+        np.lib.format.write_array_header_1_0(header, shape)
+        with archive.open("X.npy", "w") as member:
+            member.write(header.getvalue())
+            for _ in range(32):
+                member.write(bytes(2**24))
+    with pytest.raises(InputError, match="unpacks to"):
+        data.read(str(tmp_path / "a.npz"))

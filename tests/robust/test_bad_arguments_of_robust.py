@@ -184,6 +184,8 @@ def test_distances():
 def test_closed_forms(odd):
     centres, labels = torch.eye(3)[:2], torch.tensor([1.0, -1.0])
     assert len(average_radius(X, Y, centres, labels)) == len(centre_radius(X, Y, centres, labels, 3.0)) == 4
+    with pytest.raises(InputError, match="at most 100000"):
+        centre_radius(X, Y, centres, labels, 1e15)
     for radius in (average_radius, lambda *given: centre_radius(*given, 3.0)):
         with pytest.raises(InputError):
             radius(odd, Y, centres, labels)

@@ -16,6 +16,7 @@ from polyrelu.robust.certify._level import Problems, least_cost
 from polyrelu.robust.norms import lengths
 
 CHUNK = 8192  # points at a time
+LARGEST = 1e5  # p; from there on a point takes seconds
 
 
 @checked
@@ -50,7 +51,7 @@ def average_radius(X: Tensor, y: Tensor, centres: Tensor, labels: Tensor) -> Ten
 
 @checked
 def centre_radius(X: Tensor, y: Tensor, centres: Tensor, labels: Tensor, p: float) -> Tensor:
-    """min |d| : y F^(p)(x + d) <= 0 for F^(p)(x) = sum_k y_k relu(<x, mu_k>)^p, real p >= 1.
+    """min |d| : y F^(p)(x + d) <= 0 for F^(p)(x) = sum_k y_k relu(<x, mu_k>)^p, real p from 1 to 1e5.
 
     Exact for orthonormal centres (of any common length: F^(p) only scales with it). With own coordinates a and
     opposite ones b, only a_i > 0 shrink and b_j grow. Two opposite coordinates keep the order of their b, since
@@ -76,6 +77,7 @@ def centre_radius(X: Tensor, y: Tensor, centres: Tensor, labels: Tensor, p: floa
     (n,) float64
     """
     p = real("p", p, least=1)
+    require(p <= LARGEST, "p", p, f"at most {LARGEST:g}; beyond it F^(p) is the nearest-centre rule")
     p = next((float(whole) for whole in (1, 2) if abs(p - whole) < 1e-7), p)
     precision = torch.finfo(centres.dtype).eps if torch.as_tensor(centres).is_floating_point() else 0.0
     X, y, centres, labels = _checked(X, y, centres, labels)
