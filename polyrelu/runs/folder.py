@@ -74,7 +74,7 @@ def read_record(folder: Path) -> dict[str, Any]:
     try:
         record = parse_json(read_text(path))
     except OSError:
-        raise InputError(f"out={folder}: expected a folder with a run to resume; it has no {RECORD}.") from None
+        raise InputError(f"{folder}: expected a folder that polyrelu flow has written; it has no {RECORD}.") from None
     except ValueError:
         record = None
     good = isinstance(record, dict) and isinstance(record.get("summary"), dict)
