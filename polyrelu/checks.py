@@ -318,7 +318,7 @@ def with_numbers(value: Any) -> Any:
         lazy = is_lazy(tensor) or tensor.device.type == "meta"
         require(not lazy, "net", f"no numbers in {name!r} yet", "a module with weights")
         require(not tensor.is_quantized and tensor.layout == strided, "net", f"odd {name!r}", "dense weights")
-        require(bool(tensor.isfinite().all()), f"net.{name}", "NaN or infinity", "finite numbers")
+        require(not tensor.isnan().any(), f"net.{name}", "NaN", "numbers; infinity is one, in a mask for example")
     if isinstance(value, Net):
         value.check_settings()
     return value
