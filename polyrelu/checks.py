@@ -305,16 +305,31 @@ def _module(kind: Any, value: Any) -> Any:
 
 
 def with_numbers(value: Any) -> Any:
-    """A module with numbers in it: not one that is still to be made, nor one that has lost its weights to NaN."""
+    """A module with numbers in it: not one that is still to be made, nor one that has lost its weights to NaN.
+
+    A net of ours is as its constructor makes them, too: its settings may have been set since.
+    """
     from torch import strided
     from torch.nn.parameter import is_lazy
 
-    for name, tensor in (*value.named_parameters(), *value.named_buffers()):
+    from polyrelu.nets._base import Net
+
+    for name, tensor in tensors_of(value):
         lazy = is_lazy(tensor) or tensor.device.type == "meta"
         require(not lazy, "net", f"no numbers in {name!r} yet", "a module with weights")
         require(not tensor.is_quantized and tensor.layout == strided, "net", f"odd {name!r}", "dense weights")
-        require(not tensor.isnan().any(), f"net.{name}", "NaN or infinity", "finite numbers")
+        require(not tensor.isnan().any(), f"net.{name}", "NaN", "numbers; infinity is one, in a mask for example")
+    if isinstance(value, Net):
+        value.check_settings()
     return value
+
+
+def tensors_of(module: Any) -> list[tuple[str, Tensor]]:
+    """All parameters and buffers by name; an InputError where a layer is no module, as torch lets it be."""
+    try:
+        return [*module.named_parameters(), *module.named_buffers()]
+    except AttributeError as error:
+        raise InputError(f"net={type(module).__name__}: expected a module with modules for layers ({error}).") from None
 
 
 def _like(protocol: Any, value: Any) -> Any:

@@ -316,8 +316,18 @@ class PolyReLUClassifier(Provable, ClassifierMixin, BaseEstimator):  # type: ign
     def _points(self, X: Any, y: Any) -> tuple[Tensor, Tensor]:
         """Rows in memory on the CPU, and labels as the net takes them; the predicted ones if y is None."""
         check_is_fitted(self)
+        self._check_net()
         rows = rows_of(self, X, reset=False)
         check_finite(rows)
         labels = self.predict(X) if y is None else labels_of(y, rows.shape[0])
         codes = torch.from_numpy(numbers(labels, self.classes_, "y"))
         return read(rows, 0, rows.shape[0]).double().cpu(), as_targets(codes, 2) if self.net_.outputs == 1 else codes
+
+    def _check_net(self) -> None:
+        """An InputError if ``net_`` was put in the place of the one that was trained and does not fit."""
+        net = self.net_
+        require(isinstance(net, PolyReLUNet | ReadOut), "net_", type(net).__name__, "a PolyReLUNet or a ReadOut of one")
+        net.check_settings()
+        fits = (net.dim, max(2, net.outputs)) == (self.n_features_in_, len(self.classes_))
+        wanted = f"{self.n_features_in_} columns and {len(self.classes_)} classes"
+        require(fits, "net_", f"{net.dim} columns and {net.outputs} logits", wanted)

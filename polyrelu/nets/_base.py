@@ -37,6 +37,19 @@ class Net(nn.Module):
         first: Tensor = next(iter(self.state_dict().values()))
         return first.dtype
 
+    def check_settings(self) -> None:
+        """An InputError if sizes were set, since the net was made, that no constructor accepts."""
+        for name in ("dim", "outputs"):
+            count(name, getattr(self, name))
+
+    def check_shapes(self, **shapes: tuple[int, ...]) -> None:
+        """An InputError if one of these tensors has another shape; there need not be a bias nor a centre."""
+        for name, shape in shapes.items():
+            tensor = getattr(self, name, None)
+            found = tuple(tensor.shape) if isinstance(tensor, Tensor) else None
+            fits = found == shape or (tensor is None and name in ("bias", "centre"))
+            require(fits, f"net.{name}.shape", found, str(shape))
+
     def rows(self, X: Tensor) -> Tensor:
         """``X`` itself, after checking that it is (n, dim)."""
         plain = isinstance(X, Tensor) and not X.is_nested
@@ -103,6 +116,11 @@ def real(argument: str, value: Any, *, least: float = -math.inf, above: float = 
         number = math.inf
     require(math.isfinite(number) and number >= least and number > above, argument, value, f"a finite number{limit}")
     return number
+
+
+def check_power(p: Any) -> None:
+    """An InputError unless ``p`` is a Python number >= 1, as `real` makes them."""
+    require(isinstance(p, int | float) and real("p", p, least=1) == p, "p", p, "a finite number >= 1")
 
 
 def counts(**values: Any) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from polyrelu.checks import plain_tensor
 from polyrelu.errors import require
-from polyrelu.nets._base import Net, floating, real
+from polyrelu.nets._base import Net, check_power, floating, real
 from polyrelu.nets.polyrelu_net import PolyReLUNet
 from polyrelu.nets.power import relu_power
 
@@ -37,6 +37,12 @@ class Ideal(Net, ABC):
         super().__init__(centres.shape[1], 1, settings)
         self.register_buffer("centres", centres.to(floating(centres.dtype), copy=True))
         self.register_buffer("labels", labels.to(centres.dtype, copy=True))
+
+    def check_settings(self) -> None:
+        """An InputError if settings or shapes were changed, since this was made, to what no constructor accepts."""
+        super().check_settings()
+        require(self.outputs == 1, "outputs", self.outputs, "1")
+        self.check_shapes(centres=(len(self.labels), self.dim), labels=(len(self.labels),))
 
     @abstractmethod
     def forward(self, X: Tensor) -> Tensor:
@@ -95,6 +101,11 @@ class CentreClassifier(Ideal):
     def __init__(self, centres: Tensor, labels: Tensor, p: float = 3.0) -> None:
         self.p = real("p", p, least=1)
         super().__init__(centres, labels, p=self.p)
+
+    def check_settings(self) -> None:
+        """The same, and the power."""
+        super().check_settings()
+        check_power(self.p)
 
     def forward(self, X: Tensor) -> Tensor:
         """F^(p) of each row of ``X`` [n, dim]."""

@@ -15,7 +15,7 @@ from torch.nn import functional
 
 from polyrelu.checks import plain_tensor
 from polyrelu.errors import require
-from polyrelu.nets._base import Net, choice, count, dtype_named, floating, generator, no_larger_than, real
+from polyrelu.nets._base import Net, check_power, choice, count, dtype_named, floating, generator, no_larger_than, real
 from polyrelu.nets.initial import INITIALISATIONS, Plan
 from polyrelu.nets.polar import Held, Polar, hold, polar_of
 from polyrelu.nets.power import relu_power
@@ -92,6 +92,17 @@ class PolyReLUNet(Net):
         self.register_buffer("centre", None if centre is None else _centre(centre, self.dim, dtype))
         self.register_buffer("log_scale", held.log_scale)
         self.register_buffer("log_balance", held.log_balance)
+
+    def check_settings(self) -> None:
+        """An InputError if settings or shapes were changed, since the net was made, to what no constructor accepts."""
+        super().check_settings()
+        check_power(self.p)
+        h, plain = count("width", self.width), isinstance(self.normalise_input, bool)
+        require(plain, "normalise_input", self.normalise_input, "True or False")
+        self.check_shapes(
+            weight=(h, self.dim), output=(self.outputs, h), bias=(self.outputs,), centre=(self.dim,), log_scale=(h,),
+            log_balance=(h,),
+        )  # fmt: skip
 
     def forward(self, X: Tensor) -> Tensor:
         """Logits of the rows of ``X`` [n, dim], in the weights' dtype and on their device."""

@@ -42,6 +42,16 @@ class ReadOut(Net):
         self.net = net
         self.register_buffer("of", torch.tensor(classes, device=net.weight.device), persistent=False)
 
+    def check_settings(self) -> None:
+        """An InputError if the net or the classes were changed, since this was made, to what no constructor accepts."""
+        super().check_settings()
+        require(isinstance(self.net, PolyReLUNet), "net.net", type(self.net).__name__, "a PolyReLUNet")
+        self.net.check_settings()
+        self.check_shapes(of=(self.net.outputs,))
+        whole = not self.of.is_floating_point() and set(self.of.tolist()) == set(range(self.outputs))
+        require(whole, "of", self.of.tolist(), f"classes 0..{self.outputs - 1}, each of them at least once")
+        require(self.dim == self.net.dim, "dim", self.dim, f"{self.net.dim}, as of the net that is read out")
+
     def forward(self, X: Tensor) -> Tensor:
         """Scores (n, C) of the rows of ``X`` (n, dim)."""
         logits = self.net(X)

@@ -5,29 +5,32 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from polyrelu.checks import tensors_of
 from polyrelu.errors import InputError, require
 from polyrelu.nets import Net
 from polyrelu.robust._foreign_layers import ACTIVATIONS, Diagonal, UnitRows
 from polyrelu.robust._foreign_machines import machine_layers
 from polyrelu.robust._foreign_numbers import QUERY, affine, numbers
+from polyrelu.robust.genuine import is_special
 
+M = TypeVar("M", bound=nn.Module)
 TINY = 1e-280  # scales below it have no inverse with full precision
 
 
 def layers_of(model: Any) -> Iterator[nn.Module]:
     """The layers of a fitted model, first to last."""
     if isinstance(model, nn.Module):
-        yield _copied(model)
+        yield copied(model)
     elif hasattr(model, "best_estimator_"):
         yield from layers_of(model.best_estimator_)
     elif isinstance(getattr(model, "net_", None), Net):
-        yield _copied(model.net_)
+        yield copied(model.net_)
     elif hasattr(model, "steps"):
         for _, step in model.steps[:-1]:
             yield from _transform(step)
@@ -45,14 +48,16 @@ def layers_of(model: Any) -> Iterator[nn.Module]:
 
 def check_initialised(module: nn.Module) -> None:
     """A lazy layer has no weights before its first rows; running a copy of it would draw others than its own."""
-    for name, tensor in [*module.named_parameters(), *module.named_buffers()]:
+    for name, tensor in tensors_of(module):
         lazy = isinstance(tensor, nn.UninitializedParameter | nn.UninitializedBuffer)
         require(not lazy, name, "a lazy parameter without a value", "a module that has seen its first rows")
 
 
-def _copied(module: nn.Module) -> nn.Module:
+def copied(module: M) -> M:
     """A deep copy; weights that are computed from others (old weight_norm) are copied by value."""
     check_initialised(module)
+    special = next((name for layer in module.modules() for name in vars(layer) if is_special(name)), None)
+    require(special is None, "model", f"{type(module).__name__} with a {special} of its own", f"none; else {QUERY}")
     tensors = (value for layer in module.modules() for value in vars(layer).values() if isinstance(value, Tensor))
     memo: dict[int, Any] = {id(value): value.detach().clone() for value in tensors if not value.is_leaf}
     try:

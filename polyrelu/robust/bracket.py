@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol, final
@@ -13,6 +12,7 @@ from torch import Tensor, nn
 from polyrelu.checks import checked
 from polyrelu.errors import require
 from polyrelu.nets import AverageClassifier, CentreClassifier, PolyReLUNet, ReadOut
+from polyrelu.robust._foreign_readers import copied
 from polyrelu.robust.arithmetic import REAL, Arithmetic, arithmetic_of
 from polyrelu.robust.attacks.pool import Labelled, Own, check_pool
 from polyrelu.robust.bounds import WIDE, Found, general_bounds, quick_bounds, shallow_bounds
@@ -63,6 +63,7 @@ class Bracket:
     norm : 1, 2 or inf
     nodes : (n,) int64, nodes of branch and bound spent
     arithmetic : "real", "float32" or "float64"
+    why : why nothing is proven of a classifier that is not what its class says ("it has hooks"); else ""
     """
 
     lower: Tensor
@@ -72,6 +73,7 @@ class Bracket:
     norm: float
     nodes: Tensor
     arithmetic: str = REAL.name
+    why: str = ""
 
     def __len__(self) -> int:
         """Number of points."""
@@ -130,8 +132,8 @@ def bracket(
     require(isinstance(budget, Budget), "budget", budget, "a polyrelu.Budget, such as Budget(nodes=300), or None")
     X, y = check_points(net, X, y)
     X, y = X.detach().double(), y.double() if y.is_floating_point() else y
-    own = copy.deepcopy(net).double().eval()
-    exact = _Opaque(own) if altered(net) else _as_shallow(own)
+    own, why = copied(net).double().eval(), altered(net)
+    exact = _Opaque(own) if why else _as_shallow(own)
     pool = Own(X, y) if pool is None else pool
     check_pool(pool, X, y)
     with torch.no_grad():
@@ -158,7 +160,7 @@ def bracket(
         _cut(exact, inner, X, y, found)
     check_sandwich(found.lower, found.upper)
     status = _statuses(found, right, tol, proven, isinstance(inner, PolyReLUNet))
-    return Bracket(found.lower, found.upper, found.perturbation, status, norm, found.nodes, arithmetic.name)
+    return Bracket(found.lower, found.upper, found.perturbation, status, norm, found.nodes, arithmetic.name, why)
 
 
 def check_sandwich(lower: Tensor, upper: Tensor) -> None:

@@ -13,6 +13,7 @@ stored weights; the rounding of what is computed here is taken off the radius.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -21,7 +22,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from polyrelu.checks import plain_tensor, with_numbers
+from polyrelu.checks import answer, plain_tensor, with_numbers
 from polyrelu.errors import InputError, require
 from polyrelu.nets import Net, PolyReLUNet
 from polyrelu.robust._foreign_affine import TINY, Affine, folded, growth, size_above, stored
@@ -92,6 +93,19 @@ def decisions(model: Any, X: Any) -> Any:
     return ask(model, "predict", X)
 
 
+def labelled(predict: Callable[[Any], Any], X: Any) -> Any:
+    """``predict(X)`` as an array of n labels; whatever it raises instead, and every other shape, is an InputError."""
+    try:
+        found = np.asarray(predict(X))
+    except InputError:
+        raise
+    except Exception as error:  # a function of someone else's may raise anything
+        what = f"predict of X of shape {X.shape}"
+        raise InputError(f"{what}: expected one label per row, but it raises {first_line(error)}.") from error
+    require(found.shape == (len(X),), "predict(X).shape", found.shape, f"({len(X)},), one label per row; {QUERY}")
+    return found
+
+
 def codes(y: Any, classes: Any, logits: int) -> Tensor:
     """Labels as logits count them: places in ``classes``, or for one logit +1 for ``classes[1]``, -1 for the other."""
     place = {name: number for number, name in enumerate(np.asarray(classes).tolist())}
@@ -119,11 +133,12 @@ def _layers(model: Any) -> list[nn.Module]:
     except InputError:
         raise
     except Exception as error:
-        raise InputError(f"model={type(model).__name__}: cannot be read ({_first_line(error)}); {QUERY}.") from error
+        raise InputError(f"model={type(model).__name__}: cannot be read ({first_line(error)}); {QUERY}.") from error
 
 
-def _first_line(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}".splitlines()[0]
+def first_line(error: Exception) -> str:
+    """An error in a message: its name, and what it says in its first line."""
+    return f"{type(error).__name__}: {error}".splitlines()[0].rstrip(".")
 
 
 def _checked(model: Any, layers: list[nn.Module], X_like: Any) -> nn.Module:
@@ -132,7 +147,7 @@ def _checked(model: Any, layers: list[nn.Module], X_like: Any) -> nn.Module:
     try:
         module = module.double().cpu().eval()
     except Exception as error:
-        raise InputError(f"model={type(model).__name__}: not in float64 ({_first_line(error)}); {QUERY}.") from error
+        raise InputError(f"model={type(model).__name__}: not in float64 ({first_line(error)}); {QUERY}.") from error
     if X_like is not None and not isinstance(model, nn.Module):
         _compare(model, module, torch.as_tensor(np.asarray(X_like, dtype=np.float64)))
     return module
@@ -264,9 +279,8 @@ def _right(model: Any, module: nn.Module, X: Tensor, y: Tensor) -> Tensor:
 def _compare(model: Any, module: nn.Module, X: Tensor) -> Tensor:
     """What the model says of some rows, (n,) as logits count; only a margin of rounding size excuses a difference."""
     with torch.no_grad():
-        logits = module(X)
-    given = np.asarray(decisions(model, X.numpy()))
-    require(given.shape == (len(X),), "predict(X).shape", given.shape, f"({len(X)},), one label per row; {QUERY}")
+        logits = answer(module, X, "model")
+    given = labelled(partial(decisions, model), X.numpy())
     said = codes(given, model.classes_, 1 if logits.ndim == 1 else len(logits[0]))
     wrong = (margin_of(logits, said) < -1e-5 * logits.abs().amax().clamp(min=1e-30)).nonzero()[:, 0].tolist()
     if wrong:

@@ -1,8 +1,9 @@
 """Is a classifier what its class says? Proofs are read from weights, so they hold only where nothing else computes.
 
 The class *is* the known one (the same object, not one of that name nor a subclass), its methods are the ones its
-library wrote, the instance replaces none of them, and no hook, parametrisation or compiled call stands in between;
-the same of everything inside. Known classes are looked up in ``sys.modules``: nothing is imported to compare with.
+library wrote for it (`polyrelu.robust._genuine_methods`), the instance replaces none of them, and no hook,
+parametrisation or compiled call stands in between; the same of everything inside. Known classes are looked up in
+``sys.modules``: nothing is imported to compare with.
 
 What this cannot see: functions replaced inside the module of a library (``torch.nn.functional.linear = ...``), and
 code that is exchanged on purpose to look untouched.
@@ -11,17 +12,18 @@ code that is exchanged on purpose to look untouched.
 from __future__ import annotations
 
 import sys
+from collections import OrderedDict
 from collections.abc import Iterator
-from pathlib import PurePath
-from types import FunctionType, GetSetDescriptorType, MemberDescriptorType
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from polyrelu.errors import require
 from polyrelu.nets import AverageClassifier, CentreClassifier, PolyReLUNet, ReadOut
 from polyrelu.robust._foreign_layers import ACTIVATIONS, Diagonal, Duels, Flat, Kernel, UnitRows
+from polyrelu.robust._genuine_methods import replaced_method
 
 NETS = (PolyReLUNet, ReadOut, AverageClassifier, CentreClassifier)
 LAYERS = frozenset({nn.Linear, nn.Identity, nn.Dropout, nn.Flatten, nn.Sequential, *ACTIVATIONS.values(), *NETS,
@@ -38,12 +40,14 @@ ESTIMATORS = {
     "sklearn.model_selection": (
         "GridSearchCV", "RandomizedSearchCV", "HalvingGridSearchCV", "HalvingRandomSearchCV",
     ),
-    "sklearn.preprocessing": ("StandardScaler", "RobustScaler", "MinMaxScaler", "MaxAbsScaler", "Normalizer"),
+    "sklearn.preprocessing": (
+        "StandardScaler", "RobustScaler", "MinMaxScaler", "MaxAbsScaler", "Normalizer", "LabelBinarizer",
+    ),
     "sklearn.decomposition": ("PCA", "IncrementalPCA", "TruncatedSVD"),
     "polyrelu.estimator": ("PolyReLUClassifier",),
 }  # fmt: skip
-LIBRARIES = ("sklearn", "torch", "polyrelu")
-BETWEEN = (*LIBRARIES, "contextlib", "functools", "typing_extensions", "warnings")  # where their decorators come from
+NAMES = "_label_binarizer"  # where scikit-learn keeps how scores become names of classes; there is no public one
+PLAIN = (dict, OrderedDict)  # of parameters, buffers, layers and hooks; a subclass may answer anything
 
 
 def altered(model: Any) -> str:
@@ -53,11 +57,11 @@ def altered(model: Any) -> str:
     kind = type(model)
     if not known(kind):
         return f"{_name(kind)} is not one of the classes that are known, by identity and not by name"
-    said = _altered_class(kind) or _replaced(model, "it")
+    said = _altered_class(kind) or _replaced(model, "it") or _renamed(model)
     if said:
         return said
     inside = [step for _, step in getattr(model, "steps", ())]
-    inside += [getattr(model, name) for name in ("best_estimator_", "net_") if hasattr(model, name)]
+    inside += [getattr(model, name) for name in ("best_estimator_", "net_", NAMES) if hasattr(model, name)]
     plain = (step for step in inside if step is not None and not isinstance(step, str))
     return next((said for said in map(altered, plain) if said), "")
 
@@ -78,33 +82,77 @@ def _altered_module(model: nn.Module) -> str:
     """A torch module and all layers in it."""
     if _hooked(vars(torch.nn.modules.module)):
         return "hooks are registered for all modules of torch"
-    for name, layer in model.named_modules():
+    for name, layer in _layers(model, "", set()):
         kind, where = type(layer), f"its layer {name}" if name else "it"
         if kind not in LAYERS:
             return f"{where} is a {_name(kind)}, which is not one of the classes that are known, by identity"
         hooks = f"{where} has hooks" if _hooked(vars(layer)) else ""
-        said = hooks or _altered_class(kind) or _replaced(layer, where) or _odd(layer, where)
+        said = hooks or _altered_class(kind) or _strange(layer, where) or _replaced(layer, where) or _odd(layer, where)
         if said:
             return said
+    return ""
+
+
+def _layers(layer: Any, name: str, seen: set[int]) -> Iterator[tuple[str, Any]]:
+    """The module and all that is in it, once each, whatever it is: torch runs a function among the layers, too."""
+    if id(layer) not in seen:
+        seen.add(id(layer))
+        yield name, layer
+        inside = vars(layer).get("_modules", {}) if isinstance(layer, nn.Module) else {}
+        for key, part in inside.items():
+            if part is not None:
+                yield from _layers(part, f"{name}.{key}" if name else key, seen)
+
+
+def _strange(layer: nn.Module, where: str) -> str:
+    """Attributes, parameters, buffers or layers in a dictionary of another class."""
+    own = vars(layer)
+    held = {name: own.get(name) for name in ("_parameters", "_buffers", "_modules")} | {"__dict__": own}
+    for name, value in held.items():
+        if type(value) not in PLAIN:
+            return f"{name} of {where} is a {_name(type(value))}, which may answer anything"
     return ""
 
 
 def _hooked(names: dict[str, Any]) -> bool:
     """Does a dictionary of hooks hold one, but for those of files? Torch has no public way to ask for them."""
     hooks = (value for name, value in names.items() if "hook" in name and "state_dict" not in name)
-    return any(isinstance(value, dict) and value for value in hooks)
+    return any(isinstance(value, dict) and (value or type(value) not in PLAIN) for value in hooks)
 
 
 def _replaced(model: Any, where: str) -> str:
-    """An attribute of the instance that hides a method, a compiled call, or a parameter of the same name."""
+    """An attribute of the instance that hides a method, a compiled call, or a parameter of the same name.
+
+    Names such as ``__deepcopy__`` count, whether or not the class has them: Python asks for some of them.
+    """
     kind, own = type(model), vars(model)
     held = {name for name, _ in _tensors(model)} if isinstance(model, nn.Module) else set()
     for name, value in own.items():
         method = next((vars(base)[name] for base in kind.__mro__ if name in vars(base)), "")
         hides = callable(method) or hasattr(type(method), "__get__") or (method is None and value is not None)
-        if hides or name in held:
+        if hides or name in held or is_special(name):
             return f"{where} has an attribute {name} of its own in place of the one of {_name(kind)}"
-    return ""
+    hidden = next((name for name in held for base in kind.__mro__ if name in vars(base)), "")
+    return f"{hidden} of {where} is hidden by an attribute of its class" if hidden else ""
+
+
+def is_special(name: Any) -> bool:
+    """Is this a name that Python itself looks up, like ``__deepcopy__``?"""
+    return isinstance(name, str) and name.startswith("__") and name.endswith("__")
+
+
+def _renamed(model: Any) -> str:
+    """Scores of a perceptron or a ridge classifier that become other classes than the largest score's."""
+    names = getattr(model, NAMES, None)
+    if names is None or not known(type(names)):
+        return ""  # there is none, or one that `altered` refuses itself
+    own = vars(names)
+    listed = type(own.get("classes_")) is np.ndarray and np.array_equal(own["classes_"], model.classes_)
+    kind = listed and own.get("y_type_") == ("binary" if len(own["classes_"]) == 2 else "multiclass")
+    ends = [own.get("neg_label"), own.get("pos_label")]  # a perceptron's score of .5 must be half-way
+    half = type(model).__name__ != "MLPClassifier" or ([type(end) for end in ends] == [int, int] and ends == [0, 1])
+    plain = kind and half and own.get("sparse_input_") is False
+    return "" if plain else f"its {NAMES} names other classes than its scores do"
 
 
 def _tensors(layer: nn.Module) -> Iterator[tuple[str, Tensor]]:
@@ -127,36 +175,9 @@ def _odd(layer: nn.Module, where: str) -> str:
 
 
 def _altered_class(kind: type) -> str:
-    """A method of the class, or of one it inherits from, that its library did not write."""
-    for base in kind.__mro__:
-        if base.__module__ in ("builtins", "abc", "typing"):
-            continue
-        for name, value in vars(base).items():
-            if not _theirs(value):
-                return f"{name} of the class {_name(base)} was replaced"
-    return ""
-
-
-def _theirs(value: Any) -> bool:
-    """Does what stands in a class come from a library known here, and all that it wraps? Plain data does."""
-    if isinstance(value, property):
-        return all(_theirs(part) for part in (value.fget, value.fset, value.fdel) if part is not None)
-    if isinstance(value, staticmethod | classmethod):
-        return _theirs(value.__func__)
-    if isinstance(value, FunctionType):
-        space, wrapped = value.__globals__, getattr(value, "__wrapped__", None)
-        name = str(space.get("__name__"))
-        module = sys.modules.get(name)
-        files = (value.__code__.co_filename, str(space.get("__file__")))
-        written = module is not None and vars(module) is space and len({PurePath(file).stem for file in files}) == 1
-        allowed = BETWEEN if wrapped is not None else LIBRARIES
-        return written and name.split(".")[0] in allowed and (wrapped is None or _theirs(wrapped))
-    if isinstance(value, GetSetDescriptorType | MemberDescriptorType):
-        return True
-    if callable(value) or hasattr(type(value), "__get__"):
-        wrapped = getattr(value, "__wrapped__", None)
-        return type(value).__module__.split(".")[0] in LIBRARIES and (wrapped is None or _theirs(wrapped))
-    return True
+    """A method of the class, or of one it inherits from, that its library did not write for it."""
+    found = replaced_method(kind)
+    return f"{found[1]} of the class {_name(found[0])} was replaced" if found else ""
 
 
 def _name(kind: type) -> str:

@@ -5,7 +5,6 @@ proven_i  =>  margin(x_i + d) > 0 for every |d| <= r          not unbroken_i  =>
 
 from __future__ import annotations
 
-import copy
 from typing import NamedTuple
 
 import torch
@@ -14,6 +13,7 @@ from torch import Tensor
 from polyrelu.checks import checked
 from polyrelu.errors import require
 from polyrelu.nets import Net, PolyReLUNet, ReadOut
+from polyrelu.robust._foreign_readers import copied
 from polyrelu.robust.arithmetic import REAL, Arithmetic
 from polyrelu.robust.attacks.pool import Labelled, Own
 from polyrelu.robust.attacks.strongest import strongest
@@ -55,7 +55,7 @@ def held(
     require_genuine(net)
     X, y = check_points(net, X, y)
     X, y = X.detach().double(), y.double() if y.is_floating_point() else y
-    net = copy.deepcopy(net).double().eval()
+    net = copied(net).double().eval()
     proven = _quickly(net, X, y, radius, arithmetic)
     with torch.no_grad():
         unbroken = margin_of(net(X), y) > 0

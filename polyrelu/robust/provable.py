@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from dataclasses import replace
 from numbers import Real
 from typing import TYPE_CHECKING, Any
@@ -13,6 +12,8 @@ from torch import Tensor
 
 from polyrelu.errors import require
 from polyrelu.nets import Net
+from polyrelu.robust._foreign_numbers import ask
+from polyrelu.robust._foreign_readers import copied
 from polyrelu.robust.arithmetic import EXECUTED, Arithmetic
 from polyrelu.robust.attacks.boundary import BoundaryWalk
 from polyrelu.robust.attacks.pool import Own
@@ -33,6 +34,7 @@ class Provable:
 
     if TYPE_CHECKING:
         net_: Any  # a PolyReLUNet or a ReadOut
+        classes_: Any
 
         def _points(self, X: Any, y: Any) -> tuple[Tensor, Tensor]: ...
         def predict(self, X: Any) -> Any: ...  # noqa: D102
@@ -60,7 +62,7 @@ class Provable:
         ``y=None`` certifies the predictions; with labels, misclassified points have radius 0. ``pool`` is a pair of
         rows and labels that attacks may start from, best training rows; by default X, y and the neurons. Of a subclass,
         or a head with methods or a net that were replaced, nothing is proven (`polyrelu.robust.genuine.altered`), and
-        ``upper`` counts only where `predict` itself changes.
+        ``upper`` counts only where `predict` itself changes; ``why`` of the bracket says what was changed.
         """
         net, points, labels, starts = self._scene(X, y, pool)
         found = bracket(
@@ -76,19 +78,21 @@ class Provable:
             seed=seed,
             progress=progress,
         )
-        return self._unproven(found, points) if altered(self) else found
+        why = altered(self)
+        return self._unproven(found, points, labels, why) if why else found
 
-    def _unproven(self, found: Bracket, points: Tensor) -> Bracket:
+    def _unproven(self, found: Bracket, points: Tensor, labels: Tensor, why: str) -> Bracket:
         """``found`` as far as `predict` bears it out: no lower bound, an upper one where the answer changes."""
-        said, moved = (np.asarray(self.predict(rows.numpy())) for rows in (points, points + found.perturbation))
-        wrong = found.upper == 0
-        breaks = torch.from_numpy(said != moved) | wrong
+        said, moved = (np.asarray(ask(self, "predict", rows.numpy())) for rows in (points, points + found.perturbation))
+        codes = (labels > 0).long() if self.net_.outputs == 1 else labels
+        wrong, breaks = torch.from_numpy(said != self.classes_[codes.numpy()]), torch.from_numpy(said != moved)
         status = tuple(
             BracketStatus.WRONG if bad else BracketStatus.UNPROVEN if good else BracketStatus.UNBROKEN
             for bad, good in zip(wrong.tolist(), breaks.tolist(), strict=True)
         )
-        upper = torch.where(breaks, found.upper, torch.inf)
-        return replace(found, lower=torch.zeros_like(upper), upper=upper, status=status)
+        upper = torch.where(wrong, 0.0, torch.where(breaks, found.upper, torch.inf))
+        step = torch.where((upper > 0)[:, None] & breaks[:, None], found.perturbation, 0.0)
+        return replace(found, lower=torch.zeros_like(upper), upper=upper, perturbation=step, status=status, why=why)
 
     def robust_score(
         self, X: Any, y: Any, radius: float, *, attacked: bool = False, pool: Pool | None = None, seed: int = 0
@@ -96,20 +100,19 @@ class Provable:
         """Certified accuracy at ``radius`` (l2, unit of X): the share of rows right and proven to stay so within it.
 
         Proven for `predict` as executed, see `certify`. With ``attacked`` a pair: that, and the share that no attack
-        could break. The truth lies between.
+        could break. The truth lies between. Where `certify` proves nothing the first is 0, and the second is the share
+        of rows that no perturbation found by `certify` breaks.
         """
-        net, points, labels, starts = self._scene(X, y, pool)
-        proven, unbroken = held(
-            net,
-            points,
-            labels,
-            float(radius) if isinstance(radius, Real) else radius,
-            arithmetic=self._arithmetic(),
-            pool=starts,
-            seed=seed,
-        )
-        certified = 0.0 if altered(self) else float(proven.double().mean())
-        return (certified, float(unbroken.double().mean())) if attacked else certified
+        radius = float(radius) if isinstance(radius, Real) else radius
+        if altered(self):
+            require(isinstance(radius, float) and radius >= 0, "radius", radius, "a number >= 0")
+            unbroken = self.certify(X, y, pool=pool, seed=seed).upper > radius
+            proven = torch.zeros_like(unbroken)
+        else:
+            net, points, labels, starts = self._scene(X, y, pool)
+            proven, unbroken = held(net, points, labels, radius, arithmetic=self._arithmetic(), pool=starts, seed=seed)
+        certified, attacked_ = (float(share.double().mean()) for share in (proven, unbroken))
+        return (certified, attacked_) if attacked else certified
 
     def attack(
         self, X: Any, y: Any = None, *, radius: float | None = None, pool: Pool | None = None, seed: int = 0
@@ -146,5 +149,5 @@ class Provable:
         pair = pool is None or (isinstance(pool, tuple | list) and len(pool) == 2)
         require(pair, "pool", type(pool).__name__, "rows and labels, (X, y)")
         points, labels = self._points(X, y)
-        net = copy.deepcopy(self.net_).double().cpu()
+        net = copied(self.net_).double().cpu()
         return net, points, labels, with_neurons(net, points, labels) if pool is None else Own(*self._points(*pool))

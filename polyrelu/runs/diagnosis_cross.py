@@ -8,7 +8,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from polyrelu.errors import InputError
 from polyrelu.robust.bracket import Bracket
+from polyrelu.robust.foreign import first_line
 from polyrelu.runs.diagnosis_measured import Measured, measure, subject_of
 
 if TYPE_CHECKING:
@@ -50,7 +52,11 @@ def cross_fitted(report: RobustnessReport, model: Any, name: str) -> Part | None
     found: list[tuple[Array, Part]] = []
     for here, there in (both, both[::-1]):
         report._tell(f"training the {name}" if not found else f"training the {name} on the other half")
-        fitted = clone(model).fit(report.X[torch.from_numpy(there)].numpy(), report.y[there])
+        try:
+            fitted = clone(model).fit(report.X[torch.from_numpy(there)].numpy(), report.y[there])
+        except Exception as error:  # a classifier of someone else's may raise anything
+            said = f"a classifier that can be fitted to half of X, or compare=False; it raises {first_line(error)}"
+            raise InputError(f"model={name}: expected {said}.") from error
         subject = subject_of(fitted, report.X, report.y, name)
         points = report.points[np.isin(report.points, here)]
         if len(points):

@@ -30,7 +30,7 @@ from polyrelu.robust.bounds import FEW
 from polyrelu.robust.bracket import Bracket, BracketStatus, bracket, check_sandwich
 from polyrelu.robust.certify.branch import Budget
 from polyrelu.robust.curve import RobustCurve, curve
-from polyrelu.robust.foreign import as_module, certified, codes, decisions, is_linear, provable
+from polyrelu.robust.foreign import as_module, certified, codes, decisions, is_linear, labelled, provable
 from polyrelu.robust.genuine import altered
 from polyrelu.robust.margin import Score
 from polyrelu.robust.result import settled
@@ -124,10 +124,11 @@ def subject_of(model: Any, X: Tensor, y: Any, name: str | None = None) -> Subjec
         return _of_module(model, X, np.unique(y), name)
     require(callable(predict), "model", name, "a fitted classifier, a torch module or a predict function")
     if predict is model:
-        classes = np.unique(np.concatenate([np.asarray(y), np.asarray(predict(X.numpy()))]))
+        predict = partial(labelled, model)
+        classes = _sorted(np.asarray(y), predict(X.numpy()))
         return Subject(name, model, Decided(predict, classes), None, classes, len(classes), predict, BARE)
     require(hasattr(model, "classes_"), "model", name, "a fitted classifier: this one has no classes_ yet")
-    predict = partial(decisions, model)
+    predict = partial(labelled, partial(decisions, model))
     classes = np.asarray(model.classes_)
     try:
         module = as_module(model, X[:500].numpy())
@@ -136,6 +137,15 @@ def subject_of(model: Any, X: Tensor, y: Any, name: str | None = None) -> Subjec
     said = altered(model)
     module = Opaque(module) if said else module
     return Subject(name, model, module, module, classes, _logits(module, X), predict, altered=said)
+
+
+def _sorted(y: Array, said: Array) -> Array:
+    """All labels given and said, in order."""
+    try:
+        return np.unique(np.concatenate([y, said]))
+    except (TypeError, ValueError) as error:
+        why = f"labels of y's kind, {y.dtype}, that have an order"
+        raise InputError(f"predict(X).dtype={said.dtype}: expected {why} ({error}).") from error
 
 
 def _of_module(model: nn.Module, X: Tensor, present: Array, name: str) -> Subject:
@@ -194,16 +204,9 @@ def _named(scores: Tensor, classes: Array) -> Array:
 
 def _logits(score: Score, X: Tensor) -> int:
     """How many logits it gives the first row; an InputError if it does not take it."""
-    try:
-        with torch.no_grad():
-            shape = tuple(score(X[:1]).shape)
-    except RuntimeError as error:
-        why = str(error).splitlines()[0]
-        raise InputError(
-            f"X.shape={tuple(X.shape)}: expected rows that the model takes, but it says: {why}."
-        ) from error
-    require(shape in ((1,), (1, shape[-1])), "model(X).shape", shape, "(n,) or (n, C) for n rows")
-    return 1 if len(shape) == 1 else int(shape[1])
+    with torch.no_grad():
+        found = answer(score, X[:1], "model")
+    return 1 if found.ndim == 1 else found.shape[1]
 
 
 def _classes(logits: int, present: Array) -> Array:
