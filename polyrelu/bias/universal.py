@@ -19,7 +19,7 @@ from typing import final
 import torch
 from torch import Tensor
 
-from polyrelu.checks import checked
+from polyrelu.checks import answer, checked
 from polyrelu.errors import require
 from polyrelu.nets.polar import unit_rows
 
@@ -117,7 +117,7 @@ def flip_radii(net: Score, X: Tensor, y: Tensor, way: Tensor, reach: Tensor, sam
     def broken(r: Tensor) -> Tensor:
         Z = X.double()[:, None] + r[:, :, None] * way.double()[:, None]
         Z = Z.reshape(-1, X.shape[1]).to(dtype)
-        flat = torch.cat([net(Z[start : start + BLOCK]) for start in range(0, len(Z), BLOCK)])
+        flat = torch.cat([answer(net, Z[start : start + BLOCK], "net") for start in range(0, len(Z), BLOCK)])
         return (_margin(flat, y.repeat_interleave(r.shape[1])) <= 0).reshape(r.shape)
 
     grid = torch.linspace(0, 1, samples + 1, dtype=torch.float64, device=X.device)
@@ -143,7 +143,7 @@ def gradient_to_margin(net: Score, X: Tensor, y: Tensor) -> Tensor:
     for start in range(0, len(X), BLOCK):
         Z = X[start : start + BLOCK].detach().to(getattr(net, "dtype", X.dtype), copy=True).requires_grad_()
         with torch.enable_grad():
-            margin = _margin(net(Z), y[start : start + BLOCK])
+            margin = _margin(answer(net, Z, "net"), y[start : start + BLOCK])
             (slope,) = torch.autograd.grad(margin.sum(), Z)
         ratio = torch.linalg.vector_norm(slope.double(), dim=1) / margin.detach().double()
         parts.append(torch.where(margin.detach() > 0, ratio, torch.inf))
@@ -155,4 +155,6 @@ def _margin(logits: Tensor, y: Tensor) -> Tensor:
     if logits.ndim == 1:
         return y.to(logits) * logits
     index = y.long()[:, None]
+    good = bool(((index >= 0) & (index < logits.shape[1])).all())
+    require(good, "labels", sorted(set(y.tolist()))[:5], f"0 to {logits.shape[1] - 1} for {logits.shape[1]} logits")
     return logits.gather(1, index)[:, 0] - logits.scatter(1, index, -torch.inf).amax(dim=1)

@@ -146,3 +146,12 @@ def test_gradient_to_margin_against_finite_differences(outputs):
 def test_bad_input_is_explained(call, words):
     with pytest.raises(InputError, match=words):
         call()
+
+
+@pytest.mark.parametrize("net", [lambda X: None, lambda X: X[:0], lambda X: X[:, :2], lambda X: 1 / 0])
+def test_a_net_that_does_not_answer_for_every_row_and_class_is_refused(net):
+    centres, labels = torch.eye(3), torch.tensor([0, 1, 2])
+    with pytest.raises(InputError):
+        universal(centres, labels, net)
+    with pytest.raises(InputError):
+        gradient_to_margin(net, centres, labels)
