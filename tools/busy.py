@@ -82,7 +82,18 @@ def table(rounds: int, workers: int) -> int:
 
 
 def _run(what: str, busy: int, number: int, workers: int) -> Row:
-    words = [sys.executable, "-m", "pytest", "-q", "-n", str(workers), "--dist", "loadfile", "--max-worker-restart", "0"]
+    words = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-n",
+        str(workers),
+        "--dist",
+        "loadfile",
+        "--max-worker-restart",
+        "0",
+    ]
     words += [] if what == "all" else ["-m", what]
     log = OUT / "busy" / f"{what}-{busy}-{number}.log"
     log.parent.mkdir(exist_ok=True)
