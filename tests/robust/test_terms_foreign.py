@@ -1,0 +1,125 @@
+"""Leading affine layers as one map: products and values against rational arithmetic, sizes against those of |W|."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from polyrelu.robust._foreign_affine import folded, growth, size_above
+from polyrelu.robust._foreign_layers import Diagonal
+
+DIM = 4
+KINDS = ["L", "D", "LL", "DL", "LD", "DD", "DDL", "LDL", "DLDL"]
+Rows = list[list[Fraction]]
+
+
+def layers(kinds: str, seed: int) -> list[nn.Module]:
+    """L: a matrix whose rows nearly cancel those before; D: a diagonal."""
+    draw, found = torch.Generator().manual_seed(seed), list[nn.Module]()
+
+    def normal(*shape: int) -> Tensor:
+        return torch.randn(*shape, generator=draw, dtype=torch.float64)
+
+    for kind in kinds:
+        if kind == "D":
+            found.append(Diagonal(normal(DIM), normal(DIM), normal(DIM)))
+        else:
+            layer = nn.Linear(DIM, DIM, dtype=torch.float64).requires_grad_(False)
+            layer.weight.copy_(normal(DIM, 1) * torch.tensor([1.0, -1.0, 1.0, -1.0]) + 1e-3 * normal(DIM, DIM))
+            layer.bias.copy_(normal(DIM))
+            found.append(layer)
+    return found
+
+
+def matrix(layer: nn.Module) -> Rows:
+    weight = layer.weight if isinstance(layer, nn.Linear) else torch.diag(layer.factor)
+    return [[Fraction(value) for value in row] for row in weight.tolist()]
+
+
+def times(left: Rows, right: Rows) -> Rows:
+    return [[sum((a * b for a, b in zip(row, column, strict=True)), Fraction(0)) for column in zip(*right, strict=True)]
+            for row in left]  # fmt: skip
+
+
+def sizes(rows: Rows) -> Rows:
+    return [[abs(value) for value in row] for row in rows]
+
+
+def floats(rows: Rows) -> Tensor:
+    return torch.tensor([[float(value) for value in row] for row in rows], dtype=torch.float64)
+
+
+def apart(found: Tensor, exact: Rows) -> Tensor:
+    pairs = zip(found.tolist(), exact, strict=True)
+    return floats([[abs(Fraction(a) - b) for a, b in zip(*two, strict=True)] for two in pairs])
+
+
+@pytest.mark.parametrize("kinds", KINDS)
+def test_products_and_their_rounding(kinds: str) -> None:
+    for seed in range(5):
+        made = layers(kinds, seed)
+        whole, beside = matrix(made[0]), sizes(matrix(made[0]))
+        for layer in made[1:]:
+            whole, beside = times(matrix(layer), whole), times(sizes(matrix(layer)), beside)
+        affine, rest = folded([*made, nn.ReLU()])
+        assert affine is not None and affine.layers == tuple(made) and len(rest) == 1
+        A, B = (torch.diag(part) if part.ndim == 1 else part for part in (affine.A, affine.B))
+        torch.testing.assert_close(B, floats(beside), rtol=1e-14, atol=0.0)
+        off = apart(A, whole)
+        assert (off <= affine.rounding * B).all()
+        assert affine.rounding == (0 if kinds == "L" else growth(terms(kinds)))
+        norms = {1.0: torch.linalg.matrix_norm(A, 1), 2.0: torch.linalg.matrix_norm(A, 2),
+                 torch.inf: torch.linalg.matrix_norm(A, torch.inf)}  # fmt: skip
+        for norm, size in norms.items():
+            most = torch.linalg.matrix_norm(B, "fro" if norm == 2 else norm)
+            spare = affine.rounding * (B.amax() if affine.A.ndim == 1 else most)
+            assert size + 0.99 * spare <= affine.stretch(norm) <= (size + spare) * (1 + 1e-13)
+            slopes = affine.slopes(A, B, norm)
+            wanted = torch.linalg.vector_norm(A, norm, dim=1) + affine.rounding * torch.linalg.vector_norm(
+                B, norm, dim=1
+            )
+            assert (wanted <= slopes).all() and (slopes <= wanted * (1 + 1e-13)).all()
+
+
+def terms(kinds: str) -> int:
+    """Of the sums: the columns of every matrix after another; 2 for other matrices, and for diagonals."""
+    return sum(DIM if kind == "L" and "L" in kinds[:k] else 2 for k, kind in enumerate(kinds))
+
+
+@pytest.mark.parametrize("kinds", KINDS)
+def test_values_and_their_rounding(kinds: str) -> None:
+    for seed in range(5):
+        made = layers(kinds, seed)
+        draw = torch.Generator().manual_seed(seed)
+        X = 1e6 * torch.randn(6, DIM, generator=draw, dtype=torch.float64)
+        affine = folded(made)[0]
+        assert affine is not None
+        values, wrong = affine.values(X)
+        Z = [[Fraction(value) for value in row] for row in X.tolist()]
+        near, unit = torch.zeros_like(X), 2.0**-53
+        for layer in made:
+            W = matrix(layer)
+            bias = layer.bias if isinstance(layer, nn.Linear) else layer.offset
+            centre = torch.zeros(DIM) if isinstance(layer, nn.Linear) else layer.centre
+            Z = [[z - Fraction(c) for z, c in zip(row, centre.tolist(), strict=True)] for row in Z]
+            size = floats(sizes(Z)) @ floats(sizes(W)).T + bias.abs()
+            near = near @ floats(sizes(W)).T + unit * size  # one rounding of each term is the least that may happen
+            Z = times(Z, [list(column) for column in zip(*W, strict=True)])
+            Z = [[z + Fraction(b) for z, b in zip(row, bias.tolist(), strict=True)] for row in Z]
+        off = apart(values, Z)
+        assert (off <= wrong).all()
+        assert (16 * near <= wrong).all() and (wrong <= 100 * near).all()
+
+
+@pytest.mark.parametrize("norm", [1.0, 2.0, torch.inf])
+@pytest.mark.parametrize("scale", [1e-300, 1.0, 1e300])
+def test_sizes_are_rounded_up_wherever_they_can_be_told(norm: float, scale: float) -> None:
+    rows = torch.randn(50, 7, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    plain = torch.linalg.vector_norm(rows, norm, dim=1) * scale
+    found = size_above(rows * scale, norm)
+    assert (found >= plain).all() and (found <= plain * (1 + 1e-13)).all()
+    assert (found >= plain * (1 + 2.0**-48)).all()  # more than the sums themselves may be wrong
+    assert size_above(torch.zeros(2, 3, dtype=torch.float64), norm).tolist() == [0.0, 0.0]
