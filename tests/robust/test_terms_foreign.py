@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+import numpy as np
 import pytest
 import torch
+from scipy.linalg import null_space
+from sklearn.svm import SVC
 from torch import Tensor, nn
 
+from polyrelu.errors import InputError
 from polyrelu.robust._foreign_affine import folded, growth, size_above
 from polyrelu.robust._foreign_layers import Diagonal
+from polyrelu.robust.foreign import as_module
 
 DIM = 4
 KINDS = ["L", "D", "LL", "DL", "LD", "DD", "DDL", "LDL", "DLDL"]
@@ -123,3 +128,17 @@ def test_sizes_are_rounded_up_wherever_they_can_be_told(norm: float, scale: floa
     assert (found >= plain).all() and (found <= plain * (1 + 1e-13)).all()
     assert (found >= plain * (1 + 2.0**-48)).all()  # more than the sums themselves may be wrong
     assert size_above(torch.zeros(2, 3, dtype=torch.float64), norm).tolist() == [0.0, 0.0]
+
+
+def test_machines_are_confirmed_in_columns_that_are_constant_too() -> None:
+    # third column 1 in every support vector: weights that agree wherever it is 1 may have any slope along it
+    source = np.random.default_rng(0)
+    X = np.column_stack([source.normal(size=(30, 2)), np.ones(30)])
+    model = SVC(kernel="linear").fit(X, X[:, 0] + 0.5 * source.normal(size=30) > 0)
+    as_module(model)
+    change = null_space(model.support_vectors_[:, :2].T).sum(axis=1)
+    assert abs(change.sum()) > 0.1
+    model.dual_coef_ = model.dual_coef_ + change
+    model.intercept_ = model.intercept_ - change.sum()
+    with pytest.raises(InputError, match="with other values"):
+        as_module(model)
