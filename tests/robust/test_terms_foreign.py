@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,9 +13,11 @@ from sklearn.svm import SVC
 from torch import Tensor, nn
 
 from polyrelu.errors import InputError
+from polyrelu.nets import PolyReLUNet
 from polyrelu.robust._foreign_affine import folded, growth, size_above
 from polyrelu.robust._foreign_layers import Diagonal
-from polyrelu.robust.foreign import as_module
+from polyrelu.robust._foreign_numbers import affine
+from polyrelu.robust.foreign import _hidden, as_module
 
 DIM = 4
 KINDS = ["L", "D", "LL", "DL", "LD", "DD", "DDL", "LDL", "DLDL"]
@@ -142,3 +145,40 @@ def test_machines_are_confirmed_in_columns_that_are_constant_too() -> None:
     model.intercept_ = model.intercept_ - change.sum()
     with pytest.raises(InputError, match="with other values"):
         as_module(model)
+
+
+@pytest.mark.parametrize("norm", [1.0, 2.0, torch.inf])
+@pytest.mark.parametrize("classes", [1, 3])
+def test_hidden_layers_are_proven_with_what_rounding_may_take_to_spare(norm: float, classes: int) -> None:
+    # the first class has no weights itself: what its rivals may gain counts
+    joined, last = folded(layers("LL", 0))[0], nn.Linear(DIM, classes, dtype=torch.float64).requires_grad_(False)
+    assert joined is not None
+    last.weight[0] = 0.0 if classes > 1 else 1.0
+    X = torch.randn(5, DIM, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    y = torch.ones(5, dtype=torch.float64) if classes == 1 else torch.zeros(5, dtype=torch.long)
+    asked: list[Tensor] = []
+
+    def prove(net: PolyReLUNet, Z: Tensor, y: Tensor) -> SimpleNamespace:
+        assert net.bias is not None
+        asked.append(last.bias - net.bias)
+        return SimpleNamespace(lower=torch.zeros(len(Z), dtype=torch.float64))
+
+    _hidden(joined, last, X, y, norm, prove)
+    rivals = last.weight.abs() if classes == 1 else (last.weight[0] - last.weight[1:]).abs()
+    taken = (joined.rounding * X.abs() @ joined.B.T @ rivals.T).amax()
+    assert len(asked) == 1 and taken <= asked[0][0] <= 1e-9 and (asked[0][1:] == 0).all()
+    alone = folded(layers("L", 0))[0]
+    assert alone is not None
+    _hidden(alone, last, X, y, norm, prove)
+    assert len(asked) == 2 and (asked[1] == 0).all()  # one stored matrix: the same function exactly
+
+
+@pytest.mark.parametrize("weight", [(2,), (3,), (2, 3, 1), (3, 2), ()], ids=str)
+@pytest.mark.parametrize("bias", [None, (2,)], ids=str)
+def test_weights_are_matrices_of_as_many_rows_as_there_are_logits(weight: tuple[int], bias: tuple[int] | None) -> None:
+    given = None if bias is None else np.zeros(bias)
+    assert affine(np.zeros((2, 3)), given, 2).weight.shape == (2, 3)
+    with pytest.raises(InputError, match="weights"):
+        affine(np.zeros(weight), given, 2)
+    with pytest.raises(InputError, match="weights"):
+        affine(np.zeros((2, 3)), np.zeros(3), 2)

@@ -84,7 +84,7 @@ TARGETS = (
     Target("KeptRows", CACHE, ("KeptRows",)),
     Target("altered", READER, ("altered",), files=("test_genuine",)),
     Target("margin_of", BOUND, ("margin_of",), only=("margin_of",)),
-    Target("readout_bounds", BOUND, (), files=("test_readout",)),
+    Target("readout_bounds", BOUND, (), files=("test_readout", "test_terms_readout")),
     Target("cheaply_held", BOUND | READER, ("held", "cheaply_held"), files=HEADS, search=("with_neurons",)),
     Target("Provable", BOUND | READER, (), files=(*HEADS, "test_decision", "test_genuine"), only=PROVABLE),
     Target("as_module", BOUND | READER, FOREIGN, search=("_joined", "_first_line")),
