@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from fractions import Fraction
 from types import SimpleNamespace
 
@@ -9,6 +10,8 @@ import numpy as np
 import pytest
 import torch
 from scipy.linalg import null_space
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.neural_network import MLPClassifier
 from sklearn.svm import SVC
 from torch import Tensor, nn
 
@@ -171,6 +174,10 @@ def test_hidden_layers_are_proven_with_what_rounding_may_take_to_spare(norm: flo
     assert alone is not None
     _hidden(alone, last, X, y, norm, prove)
     assert len(asked) == 2 and (asked[1] == 0).all()  # one stored matrix: the same function exactly
+    alone.layers[0].bias.fill_(1e-150)
+    last.bias.zero_()
+    _hidden(alone, last, 1e200 * X, y, norm, prove)  # a bias that underflows beside such rows is taken off whole
+    assert len(asked) == 3 and (1e-150 * rivals.sum(dim=1)).amax() <= asked[2][0] <= 1e-149
 
 
 @pytest.mark.parametrize("weight", [(2,), (3,), (2, 3, 1), (3, 2), ()], ids=str)
@@ -182,3 +189,14 @@ def test_weights_are_matrices_of_as_many_rows_as_there_are_logits(weight: tuple[
         affine(np.zeros(weight), given, 2)
     with pytest.raises(InputError, match="weights"):
         affine(np.zeros((2, 3)), np.zeros(3), 2)
+
+
+def test_perceptrons_have_as_many_outputs_as_their_classes_say() -> None:
+    X = np.random.default_rng(0).normal(size=(30, 3))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = MLPClassifier((4,), max_iter=2, random_state=0).fit(X, X[:, 0] > 0)
+    as_module(model)
+    model.coefs_[-1], model.intercepts_[-1] = np.zeros((4, 3)), np.zeros(3)
+    with pytest.raises(InputError, match=r"expected \(1, D\) and \(1,\), as its classes_ say"):
+        as_module(model)
