@@ -151,12 +151,14 @@ def test_machines_are_confirmed_in_columns_that_are_constant_too() -> None:
 
 
 @pytest.mark.parametrize("norm", [1.0, 2.0, torch.inf])
-@pytest.mark.parametrize("classes", [1, 3])
-def test_hidden_layers_are_proven_with_what_rounding_may_take_to_spare(norm: float, classes: int) -> None:
-    # the first class has no weights itself: what its rivals may gain counts
+@pytest.mark.parametrize("classes, own", [(1, 1.0), (3, 0.0), (3, -1.0)])
+def test_hidden_layers_are_proven_with_what_rounding_may_take_to_spare(norm: float, classes: int, own: float) -> None:
+    # own: weights of the first class in units of the next one's, which may gain what it loses
     joined, last = folded(layers("LL", 0))[0], nn.Linear(DIM, classes, dtype=torch.float64).requires_grad_(False)
     assert joined is not None
-    last.weight[0] = 0.0 if classes > 1 else 1.0
+    last.weight.copy_(torch.linspace(-1, 1, DIM * classes).view(classes, DIM))
+    last.weight[0] = own * last.weight[-1]
+    last.bias.copy_(torch.linspace(-0.5, 0.5, classes))
     X = torch.randn(5, DIM, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
     y = torch.ones(5, dtype=torch.float64) if classes == 1 else torch.zeros(5, dtype=torch.long)
     asked: list[Tensor] = []
@@ -168,7 +170,9 @@ def test_hidden_layers_are_proven_with_what_rounding_may_take_to_spare(norm: flo
 
     _hidden(joined, last, X, y, norm, prove)
     rivals = last.weight.abs() if classes == 1 else (last.weight[0] - last.weight[1:]).abs()
-    taken = (joined.rounding * X.abs() @ joined.B.T @ rivals.T).amax()
+    reach = 10 * float(torch.linalg.vector_norm(X, norm, dim=1).amax())  # the first that is tried
+    across = torch.linalg.vector_norm(joined.B, {1.0: torch.inf, 2.0: 2.0, torch.inf: 1.0}[norm], dim=1)
+    taken = (joined.rounding * (X.abs() @ joined.B.T + reach * across) @ rivals.T).amax() * (1 - 1e-9) - 1e-16
     assert len(asked) == 1 and taken <= asked[0][0] <= 1e-9 and (asked[0][1:] == 0).all()
     alone = folded(layers("L", 0))[0]
     assert alone is not None
