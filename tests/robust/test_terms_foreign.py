@@ -20,7 +20,7 @@ from polyrelu.nets import PolyReLUNet
 from polyrelu.robust._foreign_affine import folded, growth, size_above
 from polyrelu.robust._foreign_layers import Diagonal
 from polyrelu.robust._foreign_numbers import affine
-from polyrelu.robust.foreign import _hidden, as_module
+from polyrelu.robust.foreign import _hidden, _linear, as_module
 
 DIM = 4
 KINDS = ["L", "D", "LL", "DL", "LD", "DD", "DDL", "LDL", "DLDL"]
@@ -204,3 +204,21 @@ def test_perceptrons_have_as_many_outputs_as_their_classes_say() -> None:
     model.coefs_[-1], model.intercepts_[-1] = np.zeros((4, 3)), np.zeros(3)
     with pytest.raises(InputError, match=r"expected \(1, D\) and \(1,\), as its classes_ say"):
         as_module(model)
+
+
+@pytest.mark.parametrize("norm", [1.0, 2.0, torch.inf])
+@pytest.mark.parametrize("label", [0, 1])
+def test_linear_margins_are_less_the_rounding_of_both_logits(norm: float, label: int) -> None:
+    # logits 1e8 (x_1 - x_2) and 0: the first may be wrong by half of what it is, the other is exact
+    layer = nn.Linear(2, 3, dtype=torch.float64).requires_grad_(False)
+    layer.weight.copy_((1 - 2 * label) * torch.tensor([[1e8, -1e8], [0.0, 0.0], [0.0, 0.0]]))
+    layer.bias.copy_(torch.tensor([0.0, 0.0, -1.0]))
+    X, y = torch.tensor([[1.0, 1 - 2.0**-46]], dtype=torch.float64), torch.tensor([label])
+    single = folded([layer])[0]
+    assert single is not None
+    (logits,), (wrong,) = single.values(X)
+    margin = abs(float(logits[0]))
+    assert 0.3 * margin < float(wrong[0]) < 0.7 * margin and float(wrong[1]) < 1e-300
+    slope = 1e8 * {1.0: 1.0, 2.0: 2**0.5, torch.inf: 2.0}[norm]
+    left = (margin - float(wrong.sum() - wrong[2])) / slope
+    assert 0.99 * left < float(_linear(single, X, y, norm)) <= left * (1 + 1e-15)
