@@ -222,3 +222,49 @@ def test_linear_margins_are_less_the_rounding_of_both_logits(norm: float, label:
     slope = 1e8 * {1.0: 1.0, 2.0: 2**0.5, torch.inf: 2.0}[norm]
     left = (margin - float(wrong.sum() - wrong[2])) / slope
     assert 0.99 * left < float(_linear(single, X, y, norm)) <= left * (1 + 1e-15)
+
+
+def linear(weight: list[list[float]], bias: list[float]) -> nn.Linear:
+    layer = nn.Linear(len(weight[0]), len(weight), dtype=torch.float64).requires_grad_(False)
+    layer.weight.copy_(torch.tensor(weight, dtype=torch.float64))
+    layer.bias.copy_(torch.tensor(bias, dtype=torch.float64))
+    return layer
+
+
+@pytest.mark.parametrize("norm", [1.0, 2.0, torch.inf])
+def test_slopes_that_underflow_or_cancel_are_counted(norm: float) -> None:
+    faint = folded([linear([[1e-170, 1e-170]], [0.0]), linear([[1e-165]], [0.0])])[0]
+    assert faint is not None and (faint.A == 0).all() and (faint.slopes(faint.A, faint.B, norm) > 0).all()
+    near = folded([linear([[1.0, 1.0], [1 - 1e-12, 1.0]], [0.0] * 2), linear([[1.0, -1.0], [-1.0, 1.0]], [1.0, 0.0])])[
+        0
+    ]
+    assert near is not None
+    other = {1.0: torch.inf, 2.0: 2.0, torch.inf: 1.0}[norm]
+    sizes = [torch.linalg.vector_norm(part, other) for part in (near.A[0] - near.A[1], near.B[0] + near.B[1])]
+    assert near.rounding * sizes[1] > 0.005 * sizes[0]
+    X, y = torch.zeros(1, 2, dtype=torch.float64), torch.zeros(1, dtype=torch.long)
+    wanted = 1 / (sizes[0] + near.rounding * sizes[1])
+    assert 0.999 * wanted < _linear(near, X, y, norm)[0] <= wanted
+
+
+@pytest.mark.parametrize("gone", ["coef_", "intercept_", "classes_"])
+def test_what_is_no_model_is_told_so(gone: str) -> None:
+    parts = {"coef_": np.ones((1, 2)), "intercept_": np.zeros(1), "classes_": np.array([0, 1])}
+    as_module(SimpleNamespace(**parts))
+    as_module(SimpleNamespace(**parts, dual_coef_=np.ones((1, 5))))  # without support vectors that is no machine
+    del parts[gone]
+    with pytest.raises(InputError, match="expected a fitted linear model"):
+        as_module(SimpleNamespace(**parts))
+
+
+@pytest.mark.parametrize("value, excused", [(1e-3, True), (1e-1, False)])
+def test_only_margins_of_rounding_size_excuse_another_answer(value: float, excused: bool) -> None:
+    # the largest logit is 1000; the row of this value is answered with the other class
+    X = np.array([[1000.0, 0.0], [value, 0.0], [-1e-6, 0.0]])
+    parts = {"coef_": np.array([[1.0, 0.0]]), "intercept_": np.zeros(1), "classes_": np.array([0, 1])}
+    model = SimpleNamespace(**parts, predict=lambda rows: np.array([1, 0, 0]))
+    if excused:
+        as_module(model, X)
+    else:
+        with pytest.raises(InputError, match="disagree in row 1 of 3"):
+            as_module(model, X)
