@@ -7,6 +7,7 @@ from fractions import Fraction
 import pytest
 import torch
 
+from polyrelu.errors import InputError
 from polyrelu.nets import PolyReLUNet, ReadOut
 from polyrelu.robust.held import cheaply_held, held
 
@@ -53,3 +54,10 @@ def test_what_is_proven_holds_and_what_is_broken_does_not(p: float, of: list[int
         cheap = cheaply_held(net, X, y, radius)
         assert not (cheap & (exact < radius)).any()
         assert cheap.tolist() == (exact > radius).tolist() or p not in (1.0, 2.0), radius
+
+
+@pytest.mark.parametrize("radius", [-1e-9, float("nan")])
+def test_radii_are_at_least_0(radius: float) -> None:
+    X, y = torch.ones(1, 3, dtype=DOUBLE), torch.zeros(1, dtype=torch.long)
+    with pytest.raises(InputError, match="radius"):
+        held(coordinates(2.0, None), X, y, radius)
