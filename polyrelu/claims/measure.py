@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import importlib.util
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from polyrelu.claims.judge import Judgement, Outcome, judge
 from polyrelu.errors import require
 from polyrelu.sweep import Record, Sweep, sweepable
 
+ROOM = "polyrelu.claims"
 ROOMS = ("data", "nets", "train", "bias", "robust")  # what the numbers come from, beside the experiments themselves
 
 
@@ -88,7 +89,21 @@ def _code(module: str) -> str:
         name = waiting.pop()
         if name not in seen:
             seen.add(name)
-            source = Path(importlib.util.find_spec(name).origin).read_text(encoding="utf-8")  # type: ignore[union-attr, arg-type]
-            digest.update(source.partition("\nCLAIMS")[0].encode())
-            waiting += sorted(re.findall(r"^from (polyrelu\.claims\.\w+) import", source, re.MULTILINE), reverse=True)
+            spec = importlib.util.find_spec(name)
+            if spec is not None and spec.origin is not None:  # else a name that the package itself defines
+                source = Path(spec.origin).read_text(encoding="utf-8")
+                digest.update(source.partition("\nCLAIMS")[0].encode())
+                waiting += sorted(_imported(source), reverse=True)
     return digest.hexdigest()[:12]
+
+
+def _imported(source: str) -> Iterator[str]:
+    """Files of this room that a source imports, anywhere and in either form; names of the package may be among them."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module == ROOM:
+            names = [f"{ROOM}.{alias.name}" for alias in node.names]
+        else:
+            names = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+        yield from (name for name in names if name.startswith(f"{ROOM}."))

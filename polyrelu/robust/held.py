@@ -89,7 +89,7 @@ def _quickly(net: Net, X: Tensor, y: Tensor, radius: float, arithmetic: Arithmet
     with torch.no_grad():
         proven = margin_of(net(X), y) > 0
     right, inner = proven.nonzero()[:, 0], _inner(net)
-    if (radius == 0 and arithmetic is REAL) or not len(right):
+    if not len(right):
         return proven
     if 1 < inner.p < 2 or min(inner.width, inner.dim) > CHEAP:
         return torch.zeros_like(proven)

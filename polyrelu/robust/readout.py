@@ -103,7 +103,7 @@ def _others(net: ReadOut, X: Tensor, y: Tensor, lower: Tensor, broken: Broken, a
         logits = net.net(X)
     least = torch.where(rivals, logits, -torch.inf).amax(dim=1)
     for own in order.T[1:OWN]:
-        wins = (net.of[own] == y) & (logits.gather(1, own[:, None])[:, 0] > least)
+        wins = logits.gather(1, own[:, None])[:, 0] > least  # none of another class, which `least` counts too
         far = (wins & (broken.radius > MET * lower) & broken.radius.isfinite()).nonzero()[:, 0]
         if not len(far):
             return

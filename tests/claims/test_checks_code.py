@@ -58,6 +58,21 @@ def test_the_code_changes_with_every_file_that_is_imported(code):
     assert code(two=FILES["polyrelu.claims.two"] + "from polyrelu.claims.five import w\n") != plain
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "from polyrelu.claims import five",
+        "from polyrelu.claims import (\n    four,\n    five as w,\n)",
+        "from polyrelu.claims.five import (\n    w,\n)",
+        "import polyrelu.claims.five",
+        "def late():\n    from polyrelu.claims import five",
+    ],
+)
+def test_every_form_of_import_is_followed(code, line):
+    two = f"{FILES['polyrelu.claims.two']}{line}\n"
+    assert code(two=two, five="W = 2\n") != code(two=two)
+
+
 def test_claims_may_be_worded_anew(code):
     assert code(one=FILES["polyrelu.claims.one"].replace("CLAIMS = 1", "CLAIMS = 2")) == code()
 

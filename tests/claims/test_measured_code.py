@@ -60,8 +60,8 @@ def test_claims_and_files_that_are_not_imported_do_not_measure(code):
 
 
 def test_files_of_claims_import_each_other_as_the_hash_expects():
-    # "from polyrelu.claims.x import y" at the beginning of a line is followed; "from polyrelu.claims import x" is not,
-    # and takes the claims of x alone.
+    # "from polyrelu.claims.x import y" and "from polyrelu.claims import x" are followed; the latter takes the claims
+    # of x alone.
     for file in sorted(Path(claims.__file__).parent.glob("*.py")):
         tree = ast.parse(file.read_text(encoding="utf-8"))
         top = [node for node in tree.body if isinstance(node, ast.ImportFrom)]

@@ -141,6 +141,16 @@ def test_every_array_is_part_of_the_checksum(field):
     assert fetch.checksum({**numbers, field: numbers[field] + 1}) != plain
 
 
+@pytest.mark.parametrize("field", fetch.FIELDS)
+def test_every_number_is_part_of_the_checksum(field):
+    numbers = {name: np.zeros((5000, 3), np.uint8) for name in fetch.FIELDS}
+    plain = fetch.checksum(numbers)
+    for place in (0, 2500, 4999):
+        other = numbers[field].copy()
+        other[place, place % 3] = 1
+        assert fetch.checksum({**numbers, field: other}) != plain
+
+
 @pytest.mark.parametrize(("code", "leaves"), [(1, True), (0, False), (1, False)])
 def test_a_command_that_failed_or_left_nothing_brought_nothing(tmp_path, monkeypatch, code, leaves):
     def run(command, **given):

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-import pytest
+import math
 
+import pytest
+import torch
+
+from polyrelu.nets import PolyReLUNet
+from polyrelu.robust import shallow
 from polyrelu.robust.bracket import bracket
-from polyrelu.robust.certify.branch import Budget
+from polyrelu.robust.certify.branch import Budget, certify
+from polyrelu.robust.shallow import reduce
 
 
 @pytest.mark.parametrize("kind", ["plain", "bias", "normalised", "classes", "one side"])
@@ -15,3 +21,40 @@ def test_lower_bounds_are_between_the_truth_and_a_floor(sandwiched, kind: str, p
         return bracket(net, X[:4], y[:4], norm=norm, budget=Budget(nodes=40)).lower
 
     sandwiched("bracket", lower, kind, [p], [2.0], [2, 12])
+
+
+@pytest.mark.parametrize("p", [1.5, 2.0, 3.0, 7.5])
+@pytest.mark.parametrize("b", [0.3, 0.6, 0.9])
+def test_an_opposite_bias_counts_at_the_length_of_the_point(p: float, b: float) -> None:
+    # relu(z_1)^p / |z|^(p-1) <= b: on a ray at the angle theta to e_1 up to r = b / cos(theta)^p, on the others always
+    net = PolyReLUNet(2, 1, p, bias=True, normalise_input=True, dtype=torch.float64).requires_grad_(False)
+    net.weight.copy_(torch.tensor([[1.0, 0.0]]))
+    net.output.fill_(1.0)
+    net.bias.fill_(-b)
+    X = torch.tensor([[math.cos(a), math.sin(a)] for a in (0.0, 0.2, 0.5, 1.0)], dtype=torch.float64)
+    X, y = X[net(X) > 0], torch.ones(4, dtype=torch.float64)[net(X) > 0]
+    angle = torch.linspace(-math.pi, math.pi, 400_001, dtype=torch.float64)
+    last = torch.where(angle.cos() > 0, b / angle.cos().clamp(min=1e-300).pow(p), torch.inf)
+    rays = torch.stack([angle.cos(), angle.sin()])
+    at = torch.minimum((X @ rays).clamp(min=0), last)
+    exact = (1 + at.square() - 2 * at * (X @ rays)).clamp(min=0).amin(dim=1).sqrt()
+    reduced = reduce(net)
+    rows = reduced.rows(X, y)
+    lower = certify(reduced, X, y, rows, rows.s, exact * 1.01, tol=1e-6, budget=Budget(nodes=50)).lower
+    assert (lower <= exact * (1 + 1e-9)).all()
+    torch.testing.assert_close(lower, torch.minimum(X[:, 0] - b ** (1 / p), exact * 1.01), rtol=1e-4, atol=1e-9)
+
+
+def test_steps_in_a_basis_that_is_not_orthonormal_are_stretched_as_much_as_it_says(monkeypatch) -> None:
+    inner, draw = shallow._basis, torch.Generator().manual_seed(0)
+
+    def skewed(*given):
+        Q = inner(*given)
+        return Q + 1e-3 * torch.randn(Q.shape, generator=draw, dtype=Q.dtype)
+
+    monkeypatch.setattr(shallow, "_basis", skewed)
+    for width in (1, 3, 8):
+        found = reduce(PolyReLUNet(5, width, 2.0, dtype=torch.float64, seed=width))
+        longest = float(torch.linalg.matrix_norm(found.Q, 2))  # |Q d| of the worst step of length 1
+        assert abs(longest - 1) > 1e-5
+        assert longest <= found.stretch <= 1 + 3e-2

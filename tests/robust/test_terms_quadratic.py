@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from functools import cache
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -252,3 +253,22 @@ def test_quick_radii_are_between_the_truth_and_a_floor(sandwiched, kind):
         return quick_radius(net, X, y, torch.zeros_like(X))
 
     sandwiched("quick", quick, kind, [1.0, 2.0, 3.0, 4.0, 7.5], [2.0])
+
+
+@pytest.mark.parametrize("p", [2.0, 2.5, 3.0, 3.1, 4.0, 7.5])
+@pytest.mark.parametrize("beta", [-0.7, 0.7])
+@pytest.mark.parametrize("rho", [0.1, 0.6, 1.0, 2.5])  # also beyond the centre
+def test_a_bias_of_normalised_inputs_is_above_its_parabola_and_as_near_as_can_be(p, beta, rho):
+    length = torch.tensor([1.3], dtype=torch.float64)
+    rows = SimpleNamespace(net=SimpleNamespace(normalised=True, p=p), beta=torch.full_like(length, beta), length=length)
+    rho = rho * length
+    constant, along, curve = quadratic.Rows._bias(rows, rho)
+    size, angle = torch.meshgrid(torch.linspace(0, 1, 201), torch.linspace(0, math.pi, 201), indexing="ij")
+    d = rho * size.double()[1:]  # the length of a step, and its angle to the point
+    inner = length * d * angle.double()[1:].cos()
+    far = (length.square() + 2 * inner + d.square()).clamp(min=0)
+    gap = beta * far.pow((p - 1) / 2) - constant - along * inner - curve * d.square()
+    assert (gap >= -1e-13 * (length + rho).pow(p - 1)).all()
+    if (beta > 0) == (p >= 3):  # it meets the bias wherever |z + d| = |z|
+        least = (gap / d.square())[far.sub(length.square()).abs() < 0.02 * rho * length].abs()
+        assert len(least) and least.amin() < 1e-3

@@ -48,8 +48,8 @@ def test_what_is_kept_is_taken_in_order_and_more_is_added(tmp_path):
 
 @pytest.mark.parametrize(
     "other",
-    [X + 1, X.astype(np.float32), X.reshape(3, 4), X[:3], np.where(X == 11, 11.5, X)],
-    ids=["numbers", "type", "shape", "fewer", "one number"],
+    [X + 1, X.astype(np.float32), X.view(np.int64), X.reshape(3, 4), X[:3], np.where(X == 11, 11.5, X)],
+    ids=["numbers", "type", "the same bytes of another type", "shape", "fewer", "one number"],
 )
 def test_other_rows_are_computed(tmp_path, other):
     path = written(tmp_path)

@@ -31,6 +31,9 @@ CHECKED = (
     *("checked", "check_fields", "raise_if_memory", "dense", "plain_tensor", "answer", "with_numbers", "_any_of"),
     *("_none", "_real", "_whole", "_flag", "_text", "_path", "_items", "_callable", "_instance", "_module", "_like"),
 )
+FOREIGN = ("certified", "as_module", "codes", "folded")
+HEADS = ("test_estimator_proof", "test_estimator_head", "test_terms_provable")
+PROVABLE = ("Provable.certify", "Provable._unproven", "Provable.robust_score", "Provable._arithmetic")
 TARGETS = (
     Target("Placed", BOUND, ("Neurons", "cheap_radius", "Arithmetic", "EXECUTED")),
     Target("arithmetic_of", BOUND | READER, ("Arithmetic", "EXECUTED")),
@@ -80,4 +83,13 @@ TARGETS = (
     Target("check_fields", READER, ("checked", "check_fields"), only=CHECKED),
     Target("KeptRows", CACHE, ("KeptRows",)),
     Target("altered", READER, ("altered",), files=("test_genuine",)),
+    Target("margin_of", BOUND, ("margin_of",), only=("margin_of",)),
+    Target("readout_bounds", BOUND, (), files=("test_readout", "test_terms_readout")),
+    Target("cheaply_held", BOUND | READER, ("held", "cheaply_held"), files=HEADS, search=("with_neurons",)),
+    Target("Provable", BOUND | READER, (), files=(*HEADS, "test_decision", "test_genuine"), only=PROVABLE),
+    Target("as_module", BOUND | READER, FOREIGN, search=("_joined", "_first_line")),
+    Target("folded", BOUND, FOREIGN),
+    Target("ask", READER, FOREIGN),
+    Target("machine_layers", BOUND | READER, FOREIGN, search=("_public_gamma", "_confirmed.kernel")),
+    Target("layers_of", BOUND | READER, FOREIGN),
 )

@@ -234,12 +234,10 @@ class Rows:
         if not self.net.normalised:
             return self.beta, zero, zero
         s, length = self.net.p - 1, self.length
-        near, far = (length - rho).clamp(min=1e-9 * length), length + rho
-        most = torch.where(torch.as_tensor(s < 2), near, far).pow(s - 2) * s * max(1.0, s - 1)
-        least = torch.where(torch.as_tensor(s < 2), far, near).pow(s - 2) * s * min(1.0, s - 1)
-        curve = torch.where(self.beta > 0, self.beta * least, self.beta * most) / 2
-        curve = torch.where((rho < length) | (self.beta == 0), curve, -torch.inf)
-        return self.beta * length.pow(s), self.beta * s * length.pow(s - 2), curve
+        tangent = length.pow(s - 2) * s / 2  # of u^(s/2), u = |z + d|^2, which is convex for s >= 2 and else concave
+        taylor = (length + rho).pow(s - 2) * s * (s - 1) / 2  # the other way: second derivatives at their extreme
+        curve = torch.where((self.beta > 0) == (s >= 2), tangent, taylor)
+        return self.beta * length.pow(s), self.beta * s * length.pow(s - 2), self.beta * curve
 
     def _parabolas(self, rho: Tensor, touch: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """value + slope e + bend e^2 below own and above opposite terms for |e| <= rho, each (R, h)."""

@@ -17,6 +17,11 @@ class Ball:
 
     part : own and opposite coefficients, and the own constant
     slack : what the reduction, rounding and an opposite bias may add to N
+
+    With normalised inputs a bias counts |z|^(p-1), an own one at its least in the ball, an opposite one at |x|: where
+    P - N - b |z|^(p-1) <= slack, the same holds at t z for all t in [0, 1], and if |z| > |x|, the t z with |t z| = |x|
+    is nearer to x. So the nearest break is no farther from the centre than x.
+
     floor : N is at least this wherever the net breaks
     z (R, k) : points to start from
     nodes (n,) : leaves solved so far, by point
@@ -28,8 +33,8 @@ class Ball:
         self.reach = torch.where(upper.isfinite(), upper, 2 * rows.length[rows.first] + 1)
         R = self.reach[rows.point]
         part = sides(net, rows)
-        if net.normalised and net.p > 1:  # |z|^(p-1) at its least for an own bias, at its most for an opposite one
-            near, far = (rows.length - R).clamp(min=0).pow(net.p - 1), (rows.length + R).pow(net.p - 1)
+        if net.normalised and net.p > 1:
+            near, far = (rows.length - R).clamp(min=0).pow(net.p - 1), (rows.length * (1 + 1e-13)).pow(net.p - 1)
             own, other = rows.beta.clamp(min=0) * near, (-rows.beta).clamp(min=0) * far
             part = Sides(part.own, part.opposite, own, other)
         self.part = part
