@@ -45,5 +45,7 @@ def test_what_is_found_for_an_altered_head_counts_where_it_answers_otherwise(row
     assert (found.upper.isfinite().numpy()[3:] == moved[3:]).all()
     head.predict = lambda X: np.zeros(len(X))  # what breaks the net does not change this answer
     found = head.certify(X, y)
-    assert set(found.status[3:]) == {BracketStatus.UNBROKEN} and found.upper[3:].isinf().all()
+    wrong = y != 0
+    assert found.status == tuple(BracketStatus.WRONG if bad else BracketStatus.UNBROKEN for bad in wrong)
+    assert 0 < wrong.sum() < len(y) and (found.upper.isinf().numpy() == ~wrong).all() and (found.lower == 0).all()
     assert (found.lower == 0).all()
