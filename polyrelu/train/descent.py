@@ -85,19 +85,11 @@ def descend(
     require(all(map(math.isfinite, checkpoints)), "checkpoints", list(checkpoints), "log10 losses such as -10")
     neurons = isinstance(net, PolyReLUNet) or until.alignment is None
     require(neurons, "until.alignment", until.alignment, "a PolyReLUNet, whose neurons have directions")
+    settings: dict[str, Any] = {
+        "method": method, "rate": rate, "loss": loss, "batch": batch, "loss_based": loss_based, "seed": seed,
+    }  # fmt: skip
     run = Descent(
-        copy.deepcopy(net),
-        data,
-        method=method,
-        rate=rate,
-        loss=loss,
-        batch=batch,
-        loss_based=loss_based,
-        checkpoints=checkpoints,
-        seed=seed,
-        after=after,
-        weights=weights,
-        unit=unit,
+        copy.deepcopy(net), data, checkpoints=checkpoints, after=after, weights=weights, unit=unit, **settings
     )
     progress = progress or Silent()
     look_on = each_epoch or (lambda epoch, net: None)
@@ -133,9 +125,7 @@ def descend(
             run.measure()
             run.keep()
     run.restore(run.good)
-    settings = {"method": method, "rate": rate, "loss": loss, "batch": batch, "loss_based": loss_based, "seed": seed}
-    settings["samples"] = len(data)
-    return run.trajectory(status or Status.BUDGET, settings)
+    return run.trajectory(status or Status.BUDGET, {**settings, "samples": len(data)})
 
 
 class Descent:
