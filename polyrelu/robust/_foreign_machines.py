@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from scipy.optimize import least_squares
 from torch import nn
 
 from polyrelu.errors import InputError, require
@@ -70,6 +69,8 @@ def _confirmed(model: Any, vectors: Any, duels: nn.Linear) -> tuple[nn.Module, n
 
     start = _public_gamma(model, vectors)
     if not abs(off(kernel(start))).max() < FITS:
+        from scipy.optimize import least_squares  # a third of a second to load, which a bracket need not wait for
+
         tried = np.log(start) + np.log(10) * np.linspace(-DECADES, DECADES, TRIED)
         near = tried[np.argmin([(off(kernel(np.exp(t))) ** 2).sum() for t in tried])]
         found = least_squares(lambda t: off(kernel(np.exp(t[0]))).ravel(), near, xtol=1e-15, ftol=1e-15, gtol=1e-15)
