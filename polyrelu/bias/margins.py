@@ -172,7 +172,9 @@ def monotone(values: ArrayLike, tolerance: float = 0.0) -> Monotone:
     require(numbers.ndim == 1 and known.size > 0, "values", "no numbers", "a list with at least one number")
     first = int(known[0])
     best = np.fmax.accumulate(numbers[first:])
-    fall = np.where(np.isnan(numbers[first:]), np.inf, best - numbers[first:])
+    with np.errstate(invalid="ignore"):  # infinity beside infinity has not fallen
+        fall = np.where(best == numbers[first:], 0.0, best - numbers[first:])
+    fall = np.where(np.isnan(numbers[first:]), np.inf, fall)
     where = int(fall.argmax())
     return Monotone(bool(fall[where] <= tolerance), float(fall[where]), first + where)
 

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from polyrelu.bias._sphere_flow import grouped, march, sine_to, unit
 from polyrelu.bias.field import See, across, published, pulls, summed
-from polyrelu.checks import checked
+from polyrelu.checks import answer, checked
 from polyrelu.data import Dataset
 from polyrelu.errors import require
 from polyrelu.nets._base import count, real
@@ -73,7 +73,8 @@ def stationary_directions(
     require(0 < same < math.inf, "same", same, "an angle > 0")
     require(sign in (1, -1), "sign", sign, "1 or -1, the sign of the output weight")
     look = seen or published(p)
-    longest = max(float(torch.linalg.vector_norm(look(x.double()), dim=1).max()) for _, x in data.blocks())
+    rows = (answer(look, x.double(), "seen") for _, x in data.blocks())
+    longest = max(float(torch.linalg.vector_norm(x, dim=x.ndim - 1).max()) for x in rows)
     require(longest > 0, "data", "rows that are all seen as 0", "at least one that is not")
     weight = sign * pulls(data, target)
     source = torch.Generator().manual_seed(count("seed", seed, least=0))

@@ -161,7 +161,7 @@ class Dataset:
         require(good, "dtype", dtype, "a floating torch type such as torch.float64")
         try:
             device = None if device is None else torch.empty(0, device=device).device
-        except (RuntimeError, TypeError, AssertionError):
+        except (RuntimeError, TypeError, ValueError, OverflowError, AssertionError):
             raise InputError(f"device={device}: expected a device of this machine, such as cpu.") from None
         require(device is None or device.type != "meta", "device", device, "a device that holds numbers")
         if isinstance(self.X, torch.Tensor):

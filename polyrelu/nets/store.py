@@ -58,6 +58,8 @@ def save(net: Net, path: str | Path, *, about: Mapping[str, Any] | None = None) 
     """
     kind = type(net).__name__
     require(KINDS.get(kind) is type(net), "net", kind, f"one of {', '.join(KINDS)}")
+    absent = any(tensor.is_meta for tensor in net.state_dict().values())
+    require(not absent, "net", f"{kind} on the device meta", "a net that holds numbers")
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in net.state_dict().items()}
     _require_finite(tensors, "net", kind)
     metadata = {"format": FORMAT, "version": str(VERSION), "kind": kind, "config": json.dumps(net.config())}

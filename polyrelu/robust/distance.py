@@ -119,6 +119,7 @@ def part_of(name: str, net: Shallow) -> Part:
 @checked
 def published_c(f: Shallow, F: Shallow, mixture: OrthonormalMixture, *, seed: int = 0) -> float:
     """c = E[f F]/E[f^2] on 10 x 1000 fresh samples (Min & Vidal 2024), clusters drawn at random as there."""
+    part_of("f", f), part_of("F", F)
     both = square = 0.0
     with torch.no_grad():
         for batch in range(10):

@@ -83,7 +83,7 @@ def average_attacked_bound(rho: float, dim: int, clusters: int, alpha: float, C:
     sign of y belongs there. True with C = 1/2 (the tail of <x, mu_own - mu_other>). Vacuous (1) where
     rho^2 D/K <= log(2) alpha^2/C.
     """
-    exponent = real("C", C, above=0) * real("rho", rho, above=0) ** 2 * _signal(dim, clusters, alpha)
+    exponent = real("C", C, above=0) * _square("rho", rho) * _signal(dim, clusters, alpha)
     return min(1.0, 2 * math.exp(-exponent))
 
 
@@ -111,7 +111,8 @@ def span_robust_bound(radius: float, at_centre: float, dim: int, clusters: int, 
     """
     radius, at_centre = real("radius", radius, least=0), real("at_centre", at_centre, least=0)
     require(radius <= at_centre, "radius", radius, f"at most at_centre={at_centre:g}")
-    return float(chi2.cdf(_signal(dim, clusters, alpha) * clusters * (at_centre - radius) ** 2, clusters))
+    gap = at_centre - radius
+    return float(chi2.cdf(_signal(dim, clusters, alpha) * clusters * gap * gap, clusters))
 
 
 @checked
@@ -205,7 +206,13 @@ def trained_radius(alpha: float, p: float, C: float) -> float:
 def _signal(dim: int, clusters: int, alpha: float) -> float:
     """D/(alpha^2 K)."""
     require(count("dim", dim) >= count("clusters", clusters, least=2), "dim", dim, f"at least K={clusters}")
-    return count("dim", dim) / (real("alpha", alpha, above=0) ** 2 * count("clusters", clusters, least=2))
+    return count("dim", dim) / (_square("alpha", alpha) * count("clusters", clusters, least=2))
+
+
+def _square(name: str, value: float) -> float:
+    square = real(name, value, above=0) * value
+    require(1e-300 <= square <= 1e300, name, value, "a number in [1e-150, 1e150], so that float64 holds its square")
+    return square
 
 
 def _at_least(events: float, exponent: float) -> float:

@@ -11,7 +11,8 @@ from polyrelu import Dataset, InputError, OrthonormalMixture, PolyReLUNet, Statu
 from polyrelu.bias.correlation import correlation
 from polyrelu.bias.homogeneity import layers
 from polyrelu.bias.kkt import kkt
-from polyrelu.bias.margins import margins
+from polyrelu.bias.margins import margins, monotone
+from polyrelu.bias.stationary import stationary_directions
 from polyrelu.bias.subclasses import estimate_subclasses
 from polyrelu.nets import PlainPolyNet
 
@@ -75,3 +76,14 @@ def test_gates_beyond_the_most_keep_theirs_and_are_counted(monkeypatch):
     assert whole.kinks > 3 == few.kinks and few.kinks_left == whole.kinks - 3 and whole.kinks_left == 0
     assert whole.free.stationarity <= few.free.stationarity + 1e-9 <= whole.least_squares.stationarity + 2e-9
     assert whole.least_squares.stationarity == few.least_squares.stationarity
+
+
+def test_infinity_beside_infinity_has_not_fallen():
+    assert monotone((math.nan, math.inf, math.inf)).ok
+    fallen = monotone((1.0, math.inf, 2.0))
+    assert not fallen.ok and fallen.largest_fall == math.inf and fallen.where == 2
+
+
+def test_rows_as_seen_must_be_tensors():
+    with pytest.raises(InputError, match=r"seen\(X\)=ndarray"):
+        stationary_directions(blobs(), 3, seen=lambda X: X.numpy())

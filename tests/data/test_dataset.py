@@ -207,6 +207,7 @@ def test_a_source_that_breaks_its_promise_is_caught():
         (lambda d: d.subset([0.5]), r"index=\[0.5\]: expected row numbers"),
         (lambda d: d.subset([0, 2]), r"y=one class only, 1 in all 2 rows"),
         (lambda d: d.to(torch.int64), r"dtype=torch.int64: expected a floating torch type"),
+        (lambda d: d.to(device=2**63), r"device=9223372036854775808: expected a device of this machine"),
     ],
 )
 def test_bad_requests_are_named(call, message):

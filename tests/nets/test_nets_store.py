@@ -221,3 +221,9 @@ def test_only_registered_kinds_are_saved(tmp_path):
     for net in (torch.nn.Linear(3, 3), Other(9, 4)):
         with pytest.raises(InputError, match=r"net=(Linear|Other): expected one of PolyReLUNet, "):
             save(net, tmp_path / "a.safetensors")
+
+
+def test_a_net_without_numbers_is_not_saved(tmp_path):
+    with pytest.raises(InputError, match="net=PolyReLUNet on the device meta: expected a net that holds numbers"):
+        save(PolyReLUNet(9, 4).to("meta"), tmp_path / "a.safetensors")
+    assert not list(tmp_path.iterdir())
