@@ -172,5 +172,5 @@ def test_bad_input_is_named():
         published_dist(F, F, MIX, steps=0)
     with pytest.raises(InputError, match="0 on every sample"):
         published_c(PolyReLUNet(30, 4, 3, init="zeros"), F, MIX)
-    with pytest.raises(InputError, match="F=PolyReLUNet: expected .* of one logit"):
+    with pytest.raises(InputError, match=r"F=PolyReLUNet: expected .* of one logit"):
         published_c(F, PolyReLUNet(30, 4, 3, outputs=3), MIX)

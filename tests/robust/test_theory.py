@@ -207,10 +207,10 @@ def test_bad_arguments_are_named():
 
 @pytest.mark.parametrize("size", [1e-200, 1e200])
 def test_squares_that_no_float_holds_are_refused(size):
-    with pytest.raises(InputError, match="rho=.*so that float64 holds its square"):
+    with pytest.raises(InputError, match=r"rho=.*so that float64 holds its square"):
         theory.average_attacked_bound(size, 1000, 10, 0.1, 0.5)
-    with pytest.raises(InputError, match="alpha=.*so that float64 holds its square"):
+    with pytest.raises(InputError, match=r"alpha=.*so that float64 holds its square"):
         theory.average_attacked_accuracy(0.5, 1000, 6, 4, size)
-    with pytest.raises(InputError, match="alpha=.*so that float64 holds its square"):
+    with pytest.raises(InputError, match=r"alpha=.*so that float64 holds its square"):
         theory.closeness_bound(1e-3, 3, 1000, 10, size)
     assert theory.span_robust_bound(0.1, max(size, 1.0), 1000, 10, 0.1) == 1
