@@ -103,6 +103,14 @@ def plain_tensor(argument: str, given: object, what: str = "numbers") -> Tensor:
     return dense(argument, given, what).detach()
 
 
+def plain_array(argument: str, given: Tensor) -> Any:
+    """A tensor as a numpy array, whatever device it is on; bfloat16, which numpy has not, as float32."""
+    import torch
+
+    values = plain_tensor(argument, given).cpu()
+    return (values.float() if values.dtype == torch.bfloat16 else values).numpy()
+
+
 def dense(argument: str, given: Tensor, what: str = "numbers") -> Tensor:
     """``given`` if it is a tensor that arithmetic works with: real numbers at hand, in rows and columns."""
     import torch

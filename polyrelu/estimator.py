@@ -257,7 +257,7 @@ class PolyReLUClassifier(Provable, ClassifierMixin, BaseEstimator):  # type: ign
         """Accuracy."""
         labels = labels_of(y, len(found := self.predict(X)))
         weights = None if sample_weight is None else weights_of(sample_weight, len(found))
-        with np.errstate(invalid="ignore"):
+        with as_input_error(), np.errstate(invalid="ignore"):
             return float(accuracy_score(labels, found, sample_weight=weights))
 
     def save(self, path: str | Path) -> Path:

@@ -117,6 +117,7 @@ class OrthonormalMixture:
         order is cheap; a lone row costs a block of 1024.
         """
         whole("n", n, 1)
+        require(n < 2**63, "n", n, "a number of rows that fits in 63 bits")
         seeded("seed", seed)
         with enough_memory(f"n={n} rows"):
             cluster = torch.from_numpy(self._draw_clusters(n, seed, balanced))

@@ -113,10 +113,11 @@ class SymmetricSeparable:
 
     def _extra_rows(self) -> torch.Tensor:
         """Two blockers and ``extra - 2`` hints, or nothing."""
-        hints = [[HINT * (1 + j), 0.0] for j in range(self.extra - 2)]
-        blockers = [[CLOSE, REACH], [CLOSE, -REACH]] if self.extra else []
-        parts = torch.tensor(blockers + hints, dtype=torch.float64).reshape(self.extra, 2)
-        return (self.margin * parts @ self._frame).to(self.dtype)
+        with enough_memory(f"extra={self.extra} rows"):
+            parts = torch.zeros(self.extra, 2, dtype=torch.float64)
+            parts[:2] = torch.tensor([[CLOSE, REACH], [CLOSE, -REACH]], dtype=torch.float64)[: self.extra]
+            parts[2:, 0] = HINT * torch.arange(1, max(self.extra - 1, 1), dtype=torch.float64)
+            return (self.margin * parts @ self._frame).to(self.dtype)
 
     def _name(self, n: int, seed: int) -> str:
         """The recipe as text, without what is left at its default."""

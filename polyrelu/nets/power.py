@@ -14,7 +14,8 @@ def relu_power(z: Tensor, p: float) -> Tensor:
     Derivatives of every order stay finite at z <= 0, where they are 0: the power is never taken of 0.
     """
     good = isinstance(z, Tensor) and z.dtype in (torch.float32, torch.float64) and z.layout == torch.strided
-    require(good, "z", getattr(z, "dtype", type(z).__name__), "a tensor in float32 or float64")
+    good = good and not z.is_nested
+    require(good, "z", getattr(z, "dtype", type(z).__name__), "a dense tensor in float32 or float64")
     require(isinstance(p, int | float) and 0 <= p < 2**63, "p", p, "a number >= 0")
     if p == 1:
         return z.relu()

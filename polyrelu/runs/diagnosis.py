@@ -17,9 +17,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from polyrelu.checks import checked, plain_tensor, shown
+from polyrelu.checks import checked, plain_array, plain_tensor, shown
 from polyrelu.data._checks import seeded, whole
-from polyrelu.errors import require
+from polyrelu.errors import InputError, require
 from polyrelu.runs.diagnosis_measured import Measured, Subject, measure, subject_of
 from polyrelu.runs.diagnosis_structure import Averaging, Direction, averaging_of, direction_of, structure_of
 
@@ -280,10 +280,14 @@ def _finite(number: float) -> float | None:
 def _rows(X: Any, y: Any, name: str) -> tuple[Tensor, Array]:
     """Rows (n, D) in float64 and labels (n,), checked."""
     rows = plain_tensor(name, X).cpu().double()
-    labels = plain_tensor("y", y).cpu().numpy() if isinstance(y, Tensor) else np.asarray(y)
+    labels = plain_array("y", y) if isinstance(y, Tensor) else np.asarray(y)
     require(labels.dtype.kind in "biufUSO", "y", f"{labels.dtype} labels", "numbers or text")
     require(rows.ndim == 2 and min(rows.shape) > 0, f"{name}.shape", tuple(rows.shape), "(n, D), one row per point")
     require(bool(rows.isfinite().all()), name, "NaN or infinity", "finite numbers")
     require(labels.shape == (len(rows),), "y.shape", labels.shape, f"({len(rows)},), one label per row")
-    require(len(np.unique(labels)) > 1, "y", f"only {labels[0]}", "rows of two classes at least")
+    try:
+        classes = np.unique(labels)
+    except TypeError:
+        raise InputError(f"y={shown(labels)}: expected labels of one kind, numbers or text.") from None
+    require(len(classes) > 1, "y", f"only {labels[0]}", "rows of two classes at least")
     return rows, labels

@@ -92,7 +92,14 @@ def descend(
         copy.deepcopy(net), data, checkpoints=checkpoints, after=after, weights=weights, unit=unit, **settings
     )
     progress = progress or Silent()
-    look_on = each_epoch or (lambda epoch, net: None)
+
+    def look_on(epoch: int, net: nn.Module) -> Any:
+        try:
+            return each_epoch(epoch, net) if each_epoch is not None else None
+        except TypeError as error:
+            inside = error.__traceback__ and error.__traceback__.tb_next  # raised by the function, not by its call
+            require(bool(inside), "each_epoch", each_epoch, f"a function of epoch and net ({error})")
+            raise
 
     def tell() -> None:
         progress.update(time=run.time, log_loss=run.underway, evaluations=run.passes, neurons=0)

@@ -15,7 +15,7 @@ from sklearn.utils import assert_all_finite, check_array, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from polyrelu.checks import plain_tensor
+from polyrelu.checks import plain_array
 from polyrelu.data import Dataset
 from polyrelu.data._rows import Rows, _is_mapped, as_rows
 from polyrelu.errors import InputError, require
@@ -230,4 +230,4 @@ def weights_of(sample_weight: Any, n: int) -> Array:
 
 def as_numpy(values: Any) -> Any:
     """Tensors as arrays, whatever device they are on; the rest as it is."""
-    return plain_tensor("values", values).cpu().numpy() if isinstance(values, torch.Tensor) else values
+    return plain_array("values", values) if isinstance(values, torch.Tensor) else values
