@@ -42,7 +42,7 @@ def neurons_of(net: torch.nn.Module | Tensor | Neurons) -> Neurons:
     if isinstance(net, Neurons):
         return net
     if isinstance(net, Tensor):
-        require(net.ndim == 2 and len(net) > 0, "W.shape", tuple(net.shape), "(h, D), one row per neuron")
+        require(net.ndim == 2 and net.numel() > 0, "W.shape", tuple(net.shape), "(h, D), one row per neuron")
         require(bool(net.isfinite().all()), "W", "NaN or infinity", "finite weights")
         u, log_r = unit_rows(net)
         return Neurons(u, log_r, log_r, None, Tensor.double)

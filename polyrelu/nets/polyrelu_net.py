@@ -131,7 +131,7 @@ class PolyReLUNet(Net):
             X = X - self.centre
         if not self.normalise_input or self.p == 1:
             return X
-        length = torch.linalg.vector_norm(X, dim=1, keepdim=True)
+        length = _norms(X)[:, None]
         return X * torch.where(length > 0, length, 1.0).pow(1 / self.p - 1)
 
     def polar(self) -> Polar:
@@ -233,9 +233,16 @@ class PolyReLUNet(Net):
 
 
 def _norms(rows: Tensor) -> Tensor:
-    """|row|, summed in float64: one rounding in the rows' own dtype, whatever the number of columns."""
-    norms: Tensor = torch.linalg.vector_norm(rows, dim=1, dtype=torch.float64)
-    return norms.to(rows.dtype)
+    """|row|, summed in float64: one rounding in the rows' own dtype, whatever the number of columns.
+
+    Rows that are float64 themselves are divided by their largest entry first, so that no square under- or overflows.
+    """
+    if rows.dtype != torch.float64 or not rows.shape[1]:
+        norms: Tensor = torch.linalg.vector_norm(rows, dim=1, dtype=torch.float64)
+        return norms.to(rows.dtype)
+    largest = rows.detach().abs().amax(dim=1)
+    largest = torch.where(largest > 0, largest, 1.0)
+    return torch.linalg.vector_norm(rows / largest[:, None], dim=1) * largest
 
 
 def _centre(centre: Tensor, dim: int, dtype: torch.dtype) -> Tensor:

@@ -94,7 +94,8 @@ def stored(layer: nn.Module) -> tuple[Tensor, Tensor]:
     """Weight and bias in float64, which holds those of every smaller type exactly."""
     assert isinstance(layer, nn.Linear)
     weight = layer.weight.detach().double()
-    return weight, weight.new_zeros(len(weight)) if layer.bias is None else layer.bias.detach().double()
+    bias = weight.new_zeros(1) if layer.bias is None else layer.bias.detach().double()
+    return weight, bias.expand(len(weight))
 
 
 def growth(terms: int) -> float:
@@ -103,10 +104,11 @@ def growth(terms: int) -> float:
 
 
 def size_above(rows: Tensor, norm: float) -> Tensor:
-    """At least |row|_norm, over the last dimension; nothing under- or overflows that need not."""
+    """At least |row|_norm, over the last dimension; 0 for a row of zeros only, subnormal lengths rounded up."""
     largest = rows.abs().amax(dim=-1, keepdim=True)
     length = lengths(rows / torch.where(largest > 0, largest, 1.0), norm)
-    return length * largest[..., 0] * (1 + growth(rows.shape[-1]))
+    size = length * largest[..., 0] * (1 + growth(rows.shape[-1]))
+    return torch.where(largest[..., 0] > 0, torch.nextafter(size, size.new_tensor(torch.inf)), 0.0)
 
 
 def _across(factor: Tensor, A: Tensor) -> Tensor:

@@ -20,6 +20,7 @@ from polyrelu.robust.attacks.task import Task
 from polyrelu.robust.certify.branch import Budget, certify
 from polyrelu.robust.certify.krylov import quick_radius
 from polyrelu.robust.certify.linear import certified_radius
+from polyrelu.robust.norms import lengths
 from polyrelu.robust.projection import likely, nearest
 from polyrelu.robust.seek import descend, seek
 from polyrelu.robust.shallow import Rows, Shallow
@@ -138,7 +139,7 @@ def _both(
         mine, some = rows.of(far)
         upper = broken.radius[far]
         ball = torch.where(lower[far] > upper / 64, (lower[far] * upper).sqrt(), upper / 8)  # a smaller one to prove
-        ball = torch.where(ball.isfinite(), ball, 2 * lower[far] + torch.linalg.vector_norm(X[far], dim=1) / 8)
+        ball = torch.where(ball.isfinite(), ball, 2 * lower[far] + lengths(X[far], 2.0) / 8)
         smaller = certify(shallow, X[far], y[far], some, near.z[mine], ball, tol=tol, budget=little)
         gained = smaller.lower > 1.01 * lower[far]
         lower[far], nodes[far] = torch.maximum(lower[far], smaller.lower), nodes[far] + smaller.nodes
@@ -162,7 +163,7 @@ def _unseen(shallow: Shallow, X: Tensor, y: Tensor, rows: Rows) -> Tensor:
     blur = zero.scatter_reduce(0, rows.point, shallow.slack(y, rows, zero), "amax")
     margin = shallow.ray(X, y, rows, torch.zeros(len(X), len(shallow.Q), dtype=torch.float64)).margin(zero)
     if shallow.normalised:
-        margin = margin * torch.linalg.vector_norm(X - shallow.centre, dim=1).pow(shallow.p - 1)
+        margin = margin * lengths(X - shallow.centre, 2.0).pow(shallow.p - 1)
     return blur >= margin / 2
 
 

@@ -20,7 +20,7 @@ from polyrelu.robust.certify.branch import Budget
 from polyrelu.robust.certify.neurons import UNIT
 from polyrelu.robust.genuine import altered
 from polyrelu.robust.margin import check_points, margin_of
-from polyrelu.robust.norms import check_norm
+from polyrelu.robust.norms import check_norm, lengths
 from polyrelu.robust.readout import readout_bounds
 from polyrelu.robust.shallow import reduce
 
@@ -187,8 +187,8 @@ def _cut(score: nn.Module, net: PolyReLUNet, X: Tensor, y: Tensor, found: Found)
     Z = X[over] + found.perturbation[over]
     with torch.no_grad():
         margin = margin_of(score(Z), y[over])
-        length = torch.linalg.vector_norm(net.preprocess(Z), dim=1)
-        rate = torch.linalg.vector_norm(net.weight, dim=1) * (2 * net.log_scale).exp()
+        length = lengths(net.preprocess(Z), 2.0)
+        rate = lengths(net.weight, 2.0) * (2 * net.log_scale).exp()
         size = (net.output.abs() * rate).sum(dim=1).amax() * length.pow(net.p)
         size = size if net.bias is None else size + net.bias.abs().amax()
     rounding = 8 * net.p * (net.dim + net.width + 32) * UNIT * size

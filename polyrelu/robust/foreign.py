@@ -217,7 +217,8 @@ def _nearest(margins: Tensor, slopes: Tensor, y: Tensor) -> Tensor:
 
 def _ratios(margins: Tensor, slopes: Tensor) -> Tensor:
     """margin/slope; inf where no change of x changes a positive margin, 0 where it is not positive."""
-    return torch.where(margins > 0, margins / slopes * (1 - growth(1)), 0.0)
+    ratio = (margins / slopes * (1 - growth(1))).clamp(max=torch.finfo(margins.dtype).max)
+    return torch.where(margins > 0, torch.where(slopes > 0, ratio, torch.inf), 0.0)
 
 
 def _hidden(affine: Affine, last: nn.Linear, X: Tensor, y: Tensor, norm: float, prove: Prove) -> Tensor:

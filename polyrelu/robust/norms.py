@@ -30,18 +30,20 @@ def dual(norm: float) -> float:
 
 
 def lengths(rows: Tensor, norm: float, dtype: torch.dtype | None = None) -> Tensor:
-    """|row| for each row (over the last dimension), computed in ``dtype`` if given."""
+    """|row| for each row (over the last dimension), computed in ``dtype`` if given.
+
+    Where squares under- or overflow, the largest entry times the length of row / largest entry.
+    """
     length: Tensor = torch.linalg.vector_norm(rows, ord=norm, dim=-1, dtype=dtype)
-    return length
-
-
-def scaled_lengths(rows: Tensor, norm: float) -> Tensor:
-    """`lengths` without under- or overflow of squares: the largest entry, times the length of row / largest entry."""
-    if norm != 2:
-        return lengths(rows, norm)
-    largest = rows.abs().amax(dim=-1, keepdim=True) if rows.shape[-1] else rows.new_ones(*rows.shape[:-1], 1)
-    largest = torch.where(largest > 0, largest, 1.0)
-    return lengths(rows / largest, 2.0) * largest[..., 0]
+    if norm != 2 or not rows.numel():
+        return length
+    kind = torch.finfo(length.dtype)
+    lost = ~(length > math.sqrt(rows.shape[-1] * kind.tiny / kind.eps)) | length.isinf()
+    if not bool(lost.any()):
+        return length
+    largest = rows.abs().amax(dim=-1, keepdim=True)
+    largest = torch.where((largest > 0) & largest.isfinite(), largest, 1.0).to(length.dtype)
+    return torch.where(lost, torch.linalg.vector_norm(rows / largest, dim=-1) * largest[..., 0], length)
 
 
 def unit(rows: Tensor) -> Tensor:

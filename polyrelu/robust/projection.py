@@ -18,6 +18,7 @@ from torch import Tensor
 
 from polyrelu.robust._threads import single_threaded
 from polyrelu.robust.certify.relaxation import Relaxation, solve
+from polyrelu.robust.norms import lengths
 from polyrelu.robust.shallow import Rows, Shallow
 
 STEPS = 40
@@ -88,7 +89,7 @@ def _nearest(net: Shallow, rows: Rows, starts: int) -> Nearest:
         mine = part[place]
         own = root(T, mine.own, mine.own_constant, net.p)[0]
         other = root(T, mine.opposite, mine.opposite_constant, net.p)[0]
-        steep = torch.linalg.vector_norm(z - rows.s[place], dim=1)
+        steep = lengths(z - rows.s[place], 2.0)
         short = (own - other).clamp(min=0) / own.clamp(min=1e-300)  # not yet broken: as if as far again
         keep = (steep * (1 + short)).view(R, S).topk(3, dim=1, largest=False).indices
         place = torch.arange(R).repeat_interleave(3)
@@ -106,7 +107,7 @@ def likely(net: Shallow, rows: Rows, count: int) -> Rows:
     part, T = sides(net, rows), rows.s @ net.C.T
     own, up = root(T, part.own, part.own_constant, net.p)
     other, down = root(T, part.opposite, part.opposite_constant, net.p)
-    far = (own - other) / torch.linalg.vector_norm((up - down) @ net.C, dim=1).clamp(min=1e-300)
+    far = (own - other) / lengths((up - down) @ net.C, 2.0).clamp(min=1e-300)
     n, rivals = len(rows.pre), len(rows) // len(rows.pre)
     best = far.view(n, rivals).topk(min(count, rivals), dim=1, largest=False).indices.sort(dim=1).values
     return rows.only((best + rivals * torch.arange(n)[:, None]).flatten())
@@ -142,7 +143,7 @@ def _settle_kinks(net: Shallow, s: Tensor, part: Sides, found: Nearest) -> None:
             slope, level = part.opposite, part.opposite_constant
         leaf = Relaxation(net.C, net.p, one, s, part.own, part.own_constant, none, slope, level, none)
         steep = torch.linalg.vector_norm((root(T, part.own, part.own_constant, net.p)[1] - slope) @ net.C, dim=1)
-        lam = (torch.linalg.vector_norm(z - s, dim=1) / steep.clamp(min=1e-12)).clamp(1e-9, 1e9)
+        lam = (lengths(z - s, 2.0) / steep.clamp(min=1e-12)).clamp(1e-9, 1e9)
         never = torch.full_like(lam, torch.inf)
         smooth = solve(leaf, z, lam, never)
         z = solve(leaf.straightened(smooth.z), smooth.z, smooth.lam, never, steps=20).z
@@ -218,7 +219,7 @@ def to_boundary(net: Shallow, s: Tensor, part: Sides, z: Tensor) -> Nearest:
         here = breaks(middle)
         high, low = torch.where(here, middle, high), torch.where(here, low, middle)
     z = s + high[:, None] * way
-    return Nearest(z, torch.linalg.vector_norm(z - s, dim=1), found)
+    return Nearest(z, lengths(z - s, 2.0), found)
 
 
 def _tangents(net: Shallow, rows: Rows, part: Sides, starts: int) -> Tensor:

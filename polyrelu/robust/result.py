@@ -10,6 +10,8 @@ from typing import final
 import torch
 from torch import Tensor
 
+from polyrelu.robust.norms import lengths
+
 Changed = Callable[[Tensor, Tensor], Tensor]  # rows (k,), points (k, D): is the decision about them another one?
 PUSHES = (0.0, 1e-9, 1e-6, 1e-5, 1e-4, 1e-3)  # how much longer a perturbation may get before its classifier gives in
 
@@ -56,6 +58,6 @@ def settled(changed: Changed, X: Tensor, radius: Tensor, step: Tensor) -> tuple[
         longer = step[left] * (1 + push)
         good = changed(left, X[left] + longer)
         sure[left[good]] = longer[good]
-        length[left[good]] = torch.linalg.vector_norm((X[left[good]] + longer[good]) - X[left[good]], dim=1)
+        length[left[good]] = lengths((X[left[good]] + longer[good]) - X[left[good]], 2.0)
         left = left[~good]
     return length, sure

@@ -28,6 +28,7 @@ from polyrelu.robust._threads import single_threaded
 from polyrelu.robust.arithmetic import REAL, Arithmetic
 from polyrelu.robust.certify.neurons import DUST, HUGE, UNIT, Neurons
 from polyrelu.robust.margin import margin_of
+from polyrelu.robust.norms import lengths
 
 COMPARED = 256  # neurons held against all others at a time
 
@@ -144,7 +145,7 @@ class Shallow:
             own = y[point]
             coefficient = self.coefficients[own] - self.coefficients[rival]
             difference = self.neurons.bias[own] - self.neurons.bias[rival]
-        length = torch.linalg.vector_norm(Z, dim=1).double()
+        length = lengths(Z, 2.0).double()
         s = (Z @ self.Q.to(X.dtype).T).double()
         pre = (Z @ self.U.to(X.dtype).T).double() if neurons else s.new_empty(n, 0)
         beta = self.neurons.in_units(difference)
@@ -158,7 +159,7 @@ class Shallow:
         """
         n, first, run = len(rows.pre), rows.first, self.neurons.run
         off = rows.pre - (rows.s[first] @ self.C.T)[:, self.group]  # <e_j, x>
-        size = torch.linalg.vector_norm(self.residual, dim=1)
+        size = lengths(self.residual, 2.0)
         length, R, scale = rows.length[first].view(n, 1), R.view(n, 1), rows.scale[first].view(n, 1)
         rounding = (8 * (self.U.shape[1] + 8) * UNIT + run.blur) * (length + R) + run.shifted / scale
         high = (torch.maximum(rows.pre, rows.pre - off) + ((1 + size) * R + rounding)).clamp(min=0)
@@ -166,7 +167,8 @@ class Shallow:
         steep = relu_power(high, self.p - 1) if self.p > 1 else torch.ones_like(high)
         wrong = steep * moved * self.p
         terms = torch.bincount(self.group, minlength=self.groups)[self.group] + 16.0  # roundings of a coefficient
-        blurred = (wrong + steep * high) * (terms * UNIT + run.relative) @ self.V.abs().T  # (n, classes)
+        unsure = terms * UNIT + self.neurons.eps + run.relative  # eps: coefficients come out of logarithms
+        blurred = (wrong + steep * high) * unsure @ self.V.abs().T  # (n, classes)
         blurred = (
             blurred + self._constant(length + R, scale) + 2 * run.coefficient * (steep * high).sum(1, keepdim=True)
         )

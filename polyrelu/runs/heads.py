@@ -26,7 +26,7 @@ from polyrelu.files import output_folder, write_atomically
 from polyrelu.nets import ReadOut, store
 from polyrelu.robust.certify.branch import Budget
 from polyrelu.robust.curve import curve
-from polyrelu.robust.norms import scaled_lengths
+from polyrelu.robust.norms import lengths
 from polyrelu.train.settings import TrainingStopped
 
 if TYPE_CHECKING:
@@ -197,8 +197,8 @@ def median_centred_norm(X: NDArray[Any], rows: NDArray[np.int64]) -> float:
     """median_i |x_i - mean|, i in ``rows``, the mean over the same rows; read in blocks."""
     blocks = [rows[start : start + BLOCK] for start in range(0, len(rows), BLOCK)]
     mean = sum((X[block] / np.float64(len(rows))).sum(0) for block in blocks)
-    lengths = [scaled_lengths(torch.from_numpy(X[block] - mean), 2.0) for block in blocks]
-    return float(np.median(torch.cat(lengths).numpy()))
+    long = [lengths(torch.from_numpy(X[block] - mean), 2.0) for block in blocks]
+    return float(np.median(torch.cat(long).numpy()))
 
 
 def _stopped(head: PolyReLUClassifier | None, settings: FitSettings, table: Table, typical: float) -> str:

@@ -76,6 +76,10 @@ class History:
             shape = values.ndim == 2 and len(values) == moments if per_neuron else shape
             if values.dtype.kind != "f" or not shape:
                 raise ValueError(f"{part.name} is {values.dtype} of shape {values.shape}")
+        for name in ("clock", "log_time"):
+            values = getattr(self, name)
+            if not (values < np.inf).all() or not (values[1:] >= values[:-1]).all():
+                raise ValueError(f"{name} does not go forward in finite steps")
         return self
 
     def moments(self) -> list[dict[str, Any]]:

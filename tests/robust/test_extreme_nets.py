@@ -2,6 +2,8 @@
 
 import math
 
+import mpmath
+import numpy as np
 import pytest
 import torch
 
@@ -12,6 +14,8 @@ from polyrelu.robust.bracket import BracketStatus
 from polyrelu.robust.certify.cheap import cheap_radius
 from polyrelu.robust.certify.linear import linear_radius
 from polyrelu.robust.certify.quadratic import quadratic_radius
+from polyrelu.robust.certify.rows import Ball
+from polyrelu.robust.shallow import reduce
 
 NORMS = (1.0, 2.0, math.inf)
 CERTIFICATES = [pytest.param(cheap_radius, id="cheap"), pytest.param(linear_radius, id="linear")]
@@ -189,3 +193,78 @@ def test_far_rows_of_a_normalised_net_with_a_bias_overflow_no_attack(p, far):
     found = bracket(net, far * X, y, budget=Budget(nodes=40))
     assert ((found.lower > 0) & (found.lower <= found.upper) & found.upper.isfinite()).all()
     assert (net(far * X + found.perturbation).sign() != y).all()
+
+
+def exactly(net):
+    """v_j |w_j| of one logit and the bias, in 60 digits."""
+    weight, output = net.weight.tolist(), net.output[0].tolist()
+    rates = [mpmath.mpf(v) * mpmath.norm(mpmath.matrix(w)) for v, w in zip(output, weight, strict=True)]
+    rates = [a * mpmath.exp(2 * mpmath.mpf(log)) for a, log in zip(rates, net.log_scale.tolist(), strict=True)]
+    return rates, mpmath.mpf(0 if net.bias is None else float(net.bias.detach()))
+
+
+def test_what_logarithms_round_off_coefficients_and_biases_is_counted():
+    source = np.random.default_rng(0)
+    with mpmath.workdps(60):
+        for _ in range(40):
+            size, angle = 10 ** source.uniform(100, 150, (2, 2)), source.uniform(0.3, 1.2, 2) * [1, -1]
+            weight = np.stack([np.cos(angle), np.sin(angle)], axis=1) * size[0, :, None]
+            net = net_of(2, weight.tolist(), [[size[1, 0], -size[1, 1]]], (-np.log(size).sum(0)).tolist(), bias=True)
+            with torch.no_grad():
+                net.bias.fill_(10 ** source.uniform(-150, 150))
+            reduced, X, y = reduce(net, 1e-3), rows([1.0, 0.0]), torch.ones(1, dtype=torch.float64)
+            table = reduced.rows(X, y)
+            (own, other), bias = exactly(net)
+            unit = mpmath.exp(mpmath.mpf(reduced.neurons.log_unit))
+            moved = [abs(a / unit - mpmath.mpf(v)) for a, v in zip((own, other), reduced.V[0].tolist(), strict=True)]
+            moved = sum(mpmath.mpf(t) ** 2 * a for t, a in zip(table.pre[0].tolist(), moved, strict=True))
+            assert float(reduced.slack(y, table, torch.zeros(1))) >= moved
+            for label, part in ((1.0, "own_constant"), (-1.0, "opposite_constant")):
+                y = torch.full((1,), label, dtype=torch.float64)
+                ball = Ball(reduced, y, torch.ones(1).double(), reduced.rows(X, y), table.s)
+                constant = mpmath.mpf(float(getattr(ball.part, part)))
+                assert (constant <= bias / unit) if label > 0 else (constant >= bias / unit)
+
+
+def test_nearest_breaks_of_nets_whose_coefficients_come_out_of_logarithms():
+    one = net_of(3, [[8.576701163826325e-142]], [[1.589981338123713e-132]], bias=True)
+    weight = [[4.675631877981334e132, 2.933003621582603e132], [8.578741209604139e127, -8.186594798507627e127]]
+    logs = [2 * -283.76767858270387, 2 * -282.23412699755215]
+    two = net_of(2, weight, [[5.4397648578822294e113, -1.1787776295324146e117]], logs)
+    with torch.no_grad():
+        one.bias.fill_(-1.4467318830796227e-273)
+    with mpmath.workdps(60):
+        (own,), bias = exactly(one)
+        tie = (-bias / own) ** (mpmath.mpf(1) / 3)  # v w relu(x)^3 + b = 0
+        lower = bracketed(one, rows([1.0199023264308364]), torch.ones(1, dtype=torch.float64), 2)
+        assert float(lower) <= mpmath.mpf(1.0199023264308364) - tie
+        units = [mpmath.matrix(w) / mpmath.norm(mpmath.matrix(w)) for w in weight]
+        roots = [mpmath.sqrt(abs(a)) for a in exactly(two)[0]]
+        normal = roots[1] * units[1] - roots[0] * units[0]  # the tie is the line <normal, x> = 0
+        x = [0.9949157409236069, -0.10071081601511492]
+        lower = bracketed(two, rows(x), -torch.ones(1, dtype=torch.float64), 2)
+        assert float(lower) <= mpmath.fdot(normal, x) / mpmath.norm(normal)
+
+
+@pytest.mark.parametrize("p", [2, 3])
+@pytest.mark.parametrize("share", [0.8, 0.99])
+def test_points_whose_squares_underflow(p, share):
+    # f(x) = relu(x_1)^p / |x|^(p-1) - b with 399 more entries: broken before x_1 falls to b, or they grow
+    x = np.full(400, 2.6e-162)
+    x[0] = 4e-161
+    with mpmath.workdps(60):
+        length = mpmath.norm(mpmath.matrix(x.tolist()))
+        bias = float(mpmath.mpf(x[0]) ** p / length ** (p - 1) * share)
+        net = net_of(p, [[1.0] + [0.0] * 399], [[1.0]], bias=True, normalise_input=True)
+        with torch.no_grad():
+            net.bias.fill_(-bias)
+        X, y = torch.from_numpy(x)[None], torch.ones(1, dtype=torch.float64)
+        found = bracket(net, X, y, budget=Budget(nodes=10))
+        lower, rest = mpmath.mpf(float(found.lower)), mpmath.sqrt(399) * mpmath.mpf(x[1])
+        for angle in np.linspace(0, 2 * math.pi, 180):  # in the plane of x_1 and the others
+            a, c = mpmath.mpf(x[0]) + lower * mpmath.cos(angle), rest + lower * mpmath.sin(angle)
+            assert a**p / mpmath.sqrt(a * a + c * c) ** (p - 1) >= bias
+        assert 0 < found.lower <= found.upper < 1e-160
+        executed = bracket(net, X, y, budget=Budget(nodes=10), arithmetic="float64").lower
+        further = X + torch.cat([torch.zeros(1), torch.full((399,), float(executed) / math.sqrt(399.1))]).double()
+        assert float(executed) > 0 and bool(net(further) > 0)

@@ -137,6 +137,17 @@ def test_a_damaged_trajectory(tmp_path, flow, lie):
         Trajectory.load(tmp_path / "t.npz", PolyReLUNet(8, 6))
 
 
+@pytest.mark.parametrize("name", ["clock", "log_time"])
+@pytest.mark.parametrize("change", [np.inf, np.nan, 1e300])
+def test_a_trajectory_whose_time_does_not_go_forward(tmp_path, flow, name, change):
+    with np.load(flow / "trajectory.npz") as stored:
+        kept = {name: stored[name] for name in stored.files}
+    kept[name][len(kept[name]) // 2] = change
+    np.savez(tmp_path / "t.npz", **kept)
+    with pytest.raises(InputError, match=r"t\.npz: damaged or foreign"):
+        Trajectory.load(tmp_path / "t.npz", PolyReLUNet(8, 6))
+
+
 @pytest.mark.parametrize(
     "lie", [{"evaluations": "x"}, {"seconds": None}, {"counts": []}, {"settings": 5}, {"status": "X"}, {"format": 1}]
 )

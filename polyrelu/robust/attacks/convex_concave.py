@@ -25,6 +25,7 @@ from polyrelu.robust.attacks.contract import MinimalAttack
 from polyrelu.robust.attacks.starts import Anchor
 from polyrelu.robust.attacks.task import Task
 from polyrelu.robust.margin import margin_of
+from polyrelu.robust.norms import lengths
 from polyrelu.robust.projection import Nearest, nearest
 from polyrelu.robust.shallow import Ray, Rows, Shallow, reduce
 
@@ -72,7 +73,7 @@ class ConvexConcave(MinimalAttack):
             step = step * _turning(shallow.ray(X, y, rows, step))[:, None]
         D = (step @ shallow.Q).to(X.dtype)
         away = torch.full_like(rows.length[: len(X)], torch.inf).scatter_reduce(0, rows.point, rows.length, "amin")
-        home = (away <= torch.linalg.vector_norm(step, dim=1)).nonzero()[:, 0]
+        home = (away <= lengths(step, 2.0)).nonzero()[:, 0]
         D[home] = shallow.centre.to(X.dtype) - X[home]  # no farther than where f = 0
         Z = torch.add(X, D, alpha=1 + 4 * eps)
         Z = X + (Z - X)  # a point that its perturbation gives back exactly
@@ -120,7 +121,7 @@ def lift(net: nn.Module, shallow: Shallow, X: Tensor, y: Tensor, rows: Rows, fou
     broken = checked(net, X, y, step @ shallow.Q)
     bias = torch.full((n,), torch.inf, dtype=torch.float64).scatter_reduce(0, rows.point, rows.beta, "amin")
     home = shallow.centre - X
-    away = torch.where(bias <= 0, torch.linalg.vector_norm(home, dim=1), torch.inf)
+    away = torch.where(bias <= 0, lengths(home, 2.0), torch.inf)
     nearer = (away < broken.radius).nonzero()[:, 0]
     if len(nearer):
         broken.improve(nearer, checked(net, X[nearer], y[nearer], home[nearer]))
@@ -170,5 +171,5 @@ def checked(net: nn.Module, X: Tensor, y: Tensor, D: Tensor) -> Broken:
             good = margin_of(net(X[todo] + longer), y[todo]) <= 0
         D[todo[good]] = longer[good]
         broken[todo[good]] = True
-    radius = torch.where(broken, torch.linalg.vector_norm((X + D) - X, dim=1), torch.inf)
+    radius = torch.where(broken, lengths((X + D) - X, 2.0), torch.inf)
     return Broken(torch.where(broken[:, None], D, 0.0), radius)

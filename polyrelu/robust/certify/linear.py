@@ -42,7 +42,7 @@ from polyrelu.robust.certify.cheap import Cheap, steepest_falls, vertices
 from polyrelu.robust.certify.neurons import DUST, Neurons, Placed, Rivals, gamma
 from polyrelu.robust.genuine import require_genuine
 from polyrelu.robust.margin import check_points
-from polyrelu.robust.norms import check_norm, dual, lengths, scaled_lengths, steepest
+from polyrelu.robust.norms import check_norm, dual, lengths, steepest
 
 WORK = 1_000_000  # numbers in the largest table: (points x rivals) by neurons or coordinates
 TANGENTS = 3  # choices of tangents for each radius tried
@@ -210,7 +210,7 @@ class Rows:
         value = (self.own * (slope * self.T - (p - 1) * power) - self.opposite * (high + low) / 2).sum(1) + plus - minus
         K = self.own * slope - self.opposite * chord
         gradient, K = K @ frame.B, K.abs()
-        steep = scaled_lengths(gradient, dual(frame.norm)) * frame.stretch
+        steep = lengths(gradient, dual(frame.norm)) * frame.stretch
         rho, size = rho[:, 0], self.own * (slope * (self.T.abs() + swing) + p * power) + 4 * self.opposite * high
         rounding = net.eps * (size.sum(1) + plus + minus + rho * (steep + K @ frame.reach))
         missing = rho * (K @ frame.spare) + blur[:, 0] * K.sum(1)
@@ -271,11 +271,11 @@ def _steepest_gap(rows: Rows, growth: Growth, xi: Tensor, omega: Tensor, sums: T
     net, frame, p = rows.net, rows.frame, rows.net.p
     more = 1 + net.eps
     missing = omega @ frame.spare + net.eps * (omega @ frame.reach)
-    long = (scaled_lengths(xi, dual(frame.norm)) * frame.stretch + missing) * more
+    long = (lengths(xi, dual(frame.norm)) * frame.stretch + missing) * more
     rate = long + growth.most
     if frame.norm != 1:
         wide = net.wide(frame.norm)
-        short = scaled_lengths(xi, 2.0)
+        short = lengths(xi, 2.0)
         blur = (frame.spare.amax() + frame.stretch - 1 + 4 * net.eps) * (1 + 2 * sums / short)
         along = (xi / short[:, None]) @ frame.B.T
         mass = rows.opposite.sum(1).pow(1 / p) * blur

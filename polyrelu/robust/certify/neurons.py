@@ -217,8 +217,9 @@ class Neurons:
         return low.pow(self.p - 1) / more, high.pow(self.p - 1) * more
 
     def told(self, rho: Tensor, placed: Placed, norm: float) -> Tensor:
-        """Radii ``rho`` (n,) of placed points as radii of the points themselves."""
-        return self.cut(rho * placed.scale, placed.length * placed.scale, norm)
+        """Radii ``rho`` (n,) of placed points as radii of the points themselves; infinite ones only where rho is."""
+        radius = (rho * placed.scale).clamp(max=torch.finfo(rho.dtype).max)
+        return self.cut(torch.where(rho.isinf(), rho, radius), placed.length * placed.scale, norm)
 
     def cut(self, radius: Tensor, length: Tensor, norm: float) -> Tensor:
         """Radii of points at this ``length`` |z| (n,), rounded down, and cut where the executed net may overflow.

@@ -32,13 +32,14 @@ class Ball:
         self.z = torch.where(z.isfinite(), z, rows.s)  # an attack that overflowed
         self.reach = torch.where(upper.isfinite(), upper, 2 * rows.length[rows.first] + 1)
         R = self.reach[rows.point]
-        part = sides(net, rows)
+        part, less, more = sides(net, rows), 1 - net.neurons.eps, 1 + net.neurons.eps
+        own, other = part.own_constant, part.opposite_constant
         if net.normalised and net.p > 1:
-            near, far = (rows.length - R).clamp(min=0).pow(net.p - 1), (rows.length * (1 + 1e-13)).pow(net.p - 1)
-            own, other = rows.beta.clamp(min=0) * near, (-rows.beta).clamp(min=0) * far
-            part = Sides(part.own, part.opposite, own, other)
-        self.part = part
-        self.slack = net.slack(y, rows, self.reach) + part.opposite_constant * (1 + 1e-14)
+            near, far = (rows.length * less - R * more).clamp(min=0), rows.length * more
+            own = rows.beta.clamp(min=0) * near.pow(net.p - 1)
+            other = (-rows.beta).clamp(min=0) * far.pow(net.p - 1)
+        self.part = Sides(part.own, part.opposite, own * less, other * more)
+        self.slack = net.slack(y, rows, self.reach) + self.part.opposite_constant
         self.floor = self._least_own(R)
         self.share = self._shares()
         self.nodes = torch.zeros(len(upper), dtype=torch.long)
