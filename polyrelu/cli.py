@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import signal
 from typing import Any
-
-from polyrelu import interrupt
-from polyrelu.threads import prepare
 
 
 def main() -> None:
-    """Entry point of ``polyrelu``."""
+    """Entry point of ``polyrelu``.
+
+    Until Ctrl-C is listened to it ends the process, and after the last word it is too late: no traceback either way.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    from polyrelu import interrupt
+    from polyrelu.threads import prepare
+
     interrupt.listen()
     prepare()
     from polyrelu.commands.application import app
 
-    app(prog_name="polyrelu")
+    try:
+        app(prog_name="polyrelu")
+    finally:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def __getattr__(name: str) -> Any:

@@ -99,8 +99,10 @@ def write_atomically(path: str | Path, write: Callable[[Path], object]) -> Path:
                 temporary.replace(target)
             else:
                 _together.append((temporary, target))
-    except BaseException:
+    except BaseException as error:
         undo()
+        if isinstance(error, OSError) and error.filename in (None, name):
+            error.filename = str(target)  # the name that people know
         raise
     return target
 

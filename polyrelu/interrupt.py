@@ -71,8 +71,8 @@ class Listener:
         self.acknowledged = threading.Event()
         self.here, self.there = socket.socketpair()
         self.there.setblocking(False)
+        self.descriptor = signal.set_wakeup_fd(self.there.fileno(), warn_on_full_buffer=False)  # first: none is lost
         self.before = {number: signal.signal(number, self._note) for number in SIGNALS}
-        self.descriptor = signal.set_wakeup_fd(self.there.fileno(), warn_on_full_buffer=False)
         self.thread = threading.Thread(target=self._watch, daemon=True, name="polyrelu-interrupt")
         self.thread.start()
 

@@ -12,6 +12,7 @@ when torch is loaded, so it comes before that. Importing polyrelu changes nothin
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 SPINS = "2000"  # rounds that a thread waits awake, some 100 microseconds: GCC's OpenMP, which torch brings along
@@ -50,21 +51,17 @@ def quota(root: Path = Path("/")) -> float | None:
 
 def _groups(root: Path) -> list[Path]:
     """The folders of the groups this process is in, from its own to the outermost that can be seen."""
-    try:
-        mounts = (root / "proc/self/mountinfo").read_text().splitlines()
-        memberships = (root / "proc/self/cgroup").read_text().splitlines()
-    except OSError:  # not Linux
-        return []
+    mounts, memberships = _lines(root / "proc/self/mountinfo"), _lines(root / "proc/self/cgroup")
     paths = {}  # of this process's group in the hierarchy of version 2 and in the one of version 1 that limits cores
     for line in memberships:
-        _, controllers, path = line.split(":", 2)
-        if controllers == "" or "cpu" in controllers.split(","):
+        _, controllers, path = [*line.split(":", 2), "", "", ""][:3]
+        if path and (controllers == "" or "cpu" in controllers.split(",")):
             paths["cgroup" if controllers else "cgroup2"] = path
     found = []
-    for line in mounts:
+    for line in mounts:  # a line may be short: the source of a mount may have no name
         before, _, after = line.partition(" - ")
-        top, mount = before.split()[3:5]
-        kind, _, options = after.split()[:3]
+        top, mount = [*map(_plain, before.split(" ")), *[""] * 5][3:5]
+        kind, _, options = [*after.split(" "), "", "", ""][:3]
         if kind not in paths or (kind == "cgroup" and "cpu" not in options.split(",")):
             continue
         outermost = root / mount.lstrip("/")
@@ -74,6 +71,19 @@ def _groups(root: Path) -> list[Path]:
     return found
 
 
+def _lines(path: Path) -> list[str]:
+    """The lines of a file of the kernel, names in any encoding; none where it is not Linux."""
+    try:
+        return os.fsdecode(path.read_bytes()).splitlines()
+    except OSError:
+        return []
+
+
+def _plain(name: str) -> str:
+    r"""A path in mountinfo, in which space, tab, newline and backslash are written \040, \011, \012, \134."""
+    return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), name)
+
+
 def _limit(group: Path) -> float | None:
     """Cores of one group, quota / period."""
     try:
@@ -81,6 +91,6 @@ def _limit(group: Path) -> float | None:
             quota, period = (group / "cpu.max").read_text().split()
         else:
             quota, period = ((group / f"cpu.cfs_{name}_us").read_text().strip() for name in ("quota", "period"))
-        return None if quota in ("max", "-1") else int(quota) / int(period)
+        return int(quota) / int(period) if int(quota) > 0 else None
     except (OSError, ValueError, ZeroDivisionError):
         return None

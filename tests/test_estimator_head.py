@@ -1,5 +1,7 @@
 """What PolyReLUClassifier can learn from: sub-classes, a choice of p, the flow, held-out rows, portions, files."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
@@ -11,6 +13,7 @@ from polyrelu.data._rows import MappedRows
 from polyrelu.nets import ReadOut
 from polyrelu.train import settings
 from polyrelu.train.head import held_out_loss
+from polyrelu.train.targets import Targets, fine_of
 
 FAST = {"width": 30, "epochs": 80, "rate": 0.01}
 MIXTURE = OrthonormalMixture(dim=20, positive=4, negative=3, alpha=0.2)
@@ -241,3 +244,18 @@ def test_a_mapped_file_is_never_read_as_a_whole(tmp_path, monkeypatch):
     for call in (lambda: head.fit(damaged, y), lambda: head.predict(damaged)):
         with pytest.raises(InputError, match=r"X\[5000, 3\]=inf"):
             call()
+
+
+def test_a_sub_class_that_was_found_empty_does_not_shift_the_classes_of_the_others():
+    targets = Targets.of(np.array([0, 0, 1, 1]), 4)
+    found = SimpleNamespace(cluster=torch.tensor([0, 2, 3, 3]), labels=torch.tensor([0, 1, 0, 1]))
+    fine = fine_of("discover", torch.eye(4), targets, lambda data: found)
+    assert fine.codes.tolist() == [0, 1, 2, 2] and fine.of.tolist() == [0, 0, 1]
+
+
+def test_a_head_fitted_again_without_sub_classes_has_none(tmp_path):
+    X, y, fine = mixture(60)
+    head = PolyReLUClassifier(p=2, width=8, epochs=2, random_state=0).fit(X, y, fine_labels=fine).fit(X, y)
+    assert not hasattr(head, "fine_classes_") and not hasattr(head, "fine_of_")
+    read = PolyReLUClassifier.load(head.save(tmp_path / "head.safetensors"))
+    assert np.array_equal(read.predict(X), head.predict(X))

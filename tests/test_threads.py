@@ -147,6 +147,25 @@ def test_quota_of_version_1(tmp_path, top, quotas, share):
     assert quota(machine(tmp_path, V1.format(top=top), group, files)) == share
 
 
+@pytest.mark.parametrize(
+    "mount",
+    [b"40 23 0:50 / /mnt rw - tmpfs  rw\n", b"41 2 0:51 / /m\xe9 rw - ext4 x rw\n", b"30 23\n", b"\n", b"1 2 3 / /x\n"],
+    ids=["a source without a name", "a name that is not UTF-8", "short", "empty", "no end"],
+)  # fmt: skip
+def test_other_mounts_and_groups_do_not_matter(tmp_path, mount):
+    root = machine(tmp_path, V2.format(top="/"), "nonsense\n\n0::/\n", {"cpu.max": "50000 100000"})
+    mounts = root / "proc/self/mountinfo"
+    mounts.write_bytes(mount + mounts.read_bytes())
+    assert quota(root) == 0.5
+
+
+def test_a_mount_point_with_a_space(tmp_path):
+    root = machine(tmp_path, V2.format(top="/").replace("/sys/fs/cgroup", r"/sys/fs/c\040g"), "0::/\n", {})
+    (root / "sys/fs/c g").mkdir(parents=True)
+    (root / "sys/fs/c g/cpu.max").write_text("150000 100000")
+    assert quota(root) == 1.5
+
+
 def test_no_control_groups(tmp_path):
     assert quota(tmp_path) is None
 

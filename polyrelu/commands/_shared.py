@@ -44,7 +44,7 @@ def plain_errors(smaller: str = "lower --samples, --dim or --width", kept: str =
     except BrokenPipeError:
         raise
     except OSError as error:
-        fail(f"{error.filename or 'the results'} cannot be written ({error.strerror or error}).")
+        fail(f"{error.filename or 'the results'} cannot be read or written ({error.strerror or error}).")
     except KeyboardInterrupt as error:
         typer.echo(f"polyrelu: {error}", err=True)
         raise typer.Exit(interrupt.status()) from None

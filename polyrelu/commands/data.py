@@ -62,7 +62,7 @@ def embed_folder(
 ) -> None:
     """Turn your own images into embeddings by a network trained on ImageNet, for every command that takes DATA.
 
-    Needs two small packages: pip install "polyrelu[embed]". Files that are no image are named and left out. After
+    Needs two small packages: pip install "polyrelu\\[embed]". Files that are no image are named and left out. After
     Ctrl-C the same command goes on from what is done.
     """
     with plain_errors("lower --batch", EMBEDDED):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from polyrelu.commands._shared import DATA, OUTPUT, Quiet, option, plain_errors
+from polyrelu.interrupt import PLAIN
 
 if TYPE_CHECKING:
     from polyrelu.runs.predictions import Predicted
@@ -43,7 +44,9 @@ def predict(
     some at a time, so that they need not fit in memory. After Ctrl-C the same command with --out goes on from the rows
     that are certified.
     """
-    with plain_errors("give DATA as .npy or .csv, which are read some rows at a time"):
+    begun = out is not None and out.with_name(f"{out.name}.partial").exists()
+    kept = "interrupted; certified rows of an earlier run are kept, and the same command goes on from them"
+    with plain_errors("give DATA as .npy or .csv, which are read some rows at a time", kept if begun else PLAIN):
         from polyrelu.runs.heads_live import HeadsLive
         from polyrelu.runs.predictions import predict as run
 

@@ -69,7 +69,7 @@ def run(
 ) -> None:
     """Call the function for every setting that is not done yet; one file for each result in DIR/results.
 
-    The function is one marked with polyrelu.sweep.sweepable, of an installed package or of a module beside FILE. Failed
+    The function is marked with @polyrelu.sweep.sweepable(), of an installed package or of a module beside FILE. Failed
     settings are kept with their error in DIR/failures, and tried again with --retry-failed. One that a time limit has
     ended (--time-limit, or time_limit = SECONDS in FILE) is tried again when it has more time.
     """

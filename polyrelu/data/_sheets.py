@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from polyrelu.arrays import RATIO, SMALL
 from polyrelu.data._archives import LABELS
 from polyrelu.data._columns import Layout, Takes, as_labels, lay_out, names_rows, number
 from polyrelu.errors import InputError, require
@@ -53,6 +54,7 @@ def parquet(path: Path, label: str | None, fine: str | None, takes: Takes | None
         raise InputError(
             f"data={path}: expected pyarrow, which reads .parquet; pip install pyarrow, or write it as .npz or .csv."
         ) from None
+    _require_dense(path, reader.ParquetFile(path).metadata)
     table = reader.read_table(path)
     names: list[str] = []
     columns: list[NDArray[Any]] = []
@@ -72,6 +74,17 @@ def parquet(path: Path, label: str | None, fine: str | None, takes: Takes | None
     X = np.stack([columns[i] for i in layout.features], axis=1)
     y, sub = (None if i is None else as_labels(columns[i], i in text, layout, i) for i in (layout.label, layout.fine))
     return X, y, sub, layout
+
+
+def _require_dense(path: Path, metadata: Any) -> None:
+    """Refuse a table that is announced, or packed, to be far larger than its file, as `polyrelu.arrays` does."""
+    groups = map(metadata.row_group, range(metadata.num_row_groups))
+    numbers = sum(group.column(i).num_values for group in groups for i in range(metadata.num_columns))
+    if numbers * 8 > max(SMALL, RATIO * path.stat().st_size):
+        raise InputError(
+            f"data={path}: {path.stat().st_size:,} bytes that unpack to {numbers:,} numbers: expected at most {RATIO} "
+            "times the size of the file; write it without compression if it is yours."
+        )
 
 
 def _is_header(first: Sequence[str], label: str | None) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import importlib
+import io
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -46,7 +47,9 @@ def to_torch_export(net: Net, path: str | Path) -> Path:
         program = torch.export.export(traced, (_rows(own, 2),), dynamic_shapes=({0: size},))
 
     def write(temporary: Path) -> None:
-        torch.export.save(program, temporary)
+        packed = io.BytesIO()  # torch ends the process where its own file cannot be written
+        torch.export.save(program, packed)
+        temporary.write_bytes(packed.getvalue())
         again = torch.export.load(temporary).module()
         for count in (1, 7, ROWS):
             X = _rows(own, count)

@@ -238,11 +238,12 @@ def _norms(rows: Tensor) -> Tensor:
     Rows that are float64 themselves are divided by their largest entry first, so that no square under- or overflows.
     """
     if rows.dtype != torch.float64 or not rows.shape[1]:
-        norms: Tensor = torch.linalg.vector_norm(rows, dim=1, dtype=torch.float64)
-        return norms.to(rows.dtype)
+        plain: Tensor = torch.linalg.vector_norm(rows, dim=1, dtype=torch.float64)
+        return plain.to(rows.dtype)
     largest = rows.detach().abs().amax(dim=1)
     largest = torch.where(largest > 0, largest, 1.0)
-    return torch.linalg.vector_norm(rows / largest[:, None], dim=1) * largest
+    scaled: Tensor = torch.linalg.vector_norm(rows / largest[:, None], dim=1)
+    return scaled * largest
 
 
 def _centre(centre: Tensor, dim: int, dtype: torch.dtype) -> Tensor:

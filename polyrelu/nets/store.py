@@ -181,8 +181,8 @@ def _read_reference(path: str | Path) -> dict[str, Any]:
             state = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # a damaged pickle can raise anything; none of its code is run
         reason = str(error).strip().split("\n")[0]
-        if isinstance(error, pickle.UnpicklingError):  # torch then advises to run what is in the file
-            reason = "it holds something else, or is damaged"
+        if isinstance(error, pickle.UnpicklingError) or not reason or "weights_only" in reason:
+            reason = "it holds something else, or is damaged"  # torch then advises to run what is in the file
         raise InputError(f"path={path}: expected a torch checkpoint of tensors only ({reason}).") from None
     if isinstance(state, dict) and "state_dict" in state:
         state = state["state_dict"]

@@ -9,7 +9,7 @@ from typing import Protocol, final
 import torch
 from torch import Tensor, nn
 
-from polyrelu.checks import checked
+from polyrelu.checks import answer, checked
 from polyrelu.errors import require
 from polyrelu.nets import AverageClassifier, CentreClassifier, PolyReLUNet, ReadOut
 from polyrelu.robust._foreign_readers import copied
@@ -137,7 +137,7 @@ def bracket(
     pool = Own(X, y) if pool is None else pool
     check_pool(pool, X, y)
     with torch.no_grad():
-        margin = margin_of(exact(X), y)
+        margin = margin_of(answer(exact, X, "net"), y)
     _check_margins(own, margin)
     right, tell = margin > 0, _Teller(progress)
     inner = exact.net if isinstance(exact, ReadOut) else exact

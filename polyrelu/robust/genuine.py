@@ -47,6 +47,7 @@ ESTIMATORS = {
     "polyrelu.estimator": ("PolyReLUClassifier",),
 }  # fmt: skip
 NAMES = "_label_binarizer"  # where scikit-learn keeps how scores become names of classes; there is no public one
+OTHERS = "a subclass, or another class of the same name, may compute something else"
 PLAIN = (dict, OrderedDict)  # of parameters, buffers, layers and hooks; a subclass may answer anything
 
 
@@ -56,7 +57,7 @@ def altered(model: Any) -> str:
         return _altered_module(model)
     kind = type(model)
     if not known(kind):
-        return f"{_name(kind)} is not one of the classes that are known, by identity and not by name"
+        return f"{_name(kind)} is not one of the classes that are known; {OTHERS}"
     said = _altered_class(kind) or _replaced(model, "it") or _renamed(model)
     if said:
         return said
@@ -75,7 +76,12 @@ def require_genuine(net: nn.Module) -> None:
 def known(kind: type) -> bool:
     """Is this class one whose weights tell what it computes?"""
     named = ((sys.modules.get(module), name) for module, names in ESTIMATORS.items() for name in names)
-    return kind in LAYERS or any(module is not None and vars(module).get(name) is kind for module, name in named)
+    return _layer(kind) or any(module is not None and vars(module).get(name) is kind for module, name in named)
+
+
+def _layer(kind: type) -> bool:
+    """Is it one of LAYERS itself? A class may say that it equals another."""
+    return any(kind is layer for layer in LAYERS)
 
 
 def _altered_module(model: nn.Module) -> str:
@@ -84,8 +90,8 @@ def _altered_module(model: nn.Module) -> str:
         return "hooks are registered for all modules of torch"
     for name, layer in _layers(model, "", set()):
         kind, where = type(layer), f"its layer {name}" if name else "it"
-        if kind not in LAYERS:
-            return f"{where} is a {_name(kind)}, which is not one of the classes that are known, by identity"
+        if not _layer(kind):
+            return f"{where} is a {_name(kind)}, which is not one of the classes that are known; {OTHERS}"
         hooks = f"{where} has hooks" if _hooked(vars(layer)) else ""
         said = hooks or _altered_class(kind) or _strange(layer, where) or _replaced(layer, where) or _odd(layer, where)
         if said:

@@ -59,7 +59,7 @@ def find(name: str) -> Callable[..., Any]:
     function: Callable[..., Any] | None = getattr(module, attribute, None)
     if function is None or not hasattr(function, ATTRIBUTE):
         marked = [key for key, value in vars(module).items() if hasattr(value, ATTRIBUTE)]
-        there = "is not marked with @polyrelu.sweep.sweepable" if function is not None else "does not exist"
+        there = "is not marked with @polyrelu.sweep.sweepable()" if function is not None else "does not exist"
         hint = nearest(attribute, marked) or (f"; it has {', '.join(marked)}" if marked else "")
         raise InputError(f"function={name}: expected a function of {module_name} that sweeps may call; "
                          f"{attribute} {there}{hint}.")  # fmt: skip

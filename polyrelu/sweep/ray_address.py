@@ -28,6 +28,7 @@ PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 DATA, HEADERS, RESET, SETTINGS, GOAWAY = 0, 1, 3, 4, 7  # kinds of frames
 END_STREAM, END_HEADERS, ACK = 1, 4, 1  # their flags
 MOST = 1 << 20  # bytes of a frame
+GRPC = b"application/grpc"  # the content type of every answer of a gRPC service
 UNIMPLEMENTED = b"grpc-status\x0212"  # as a literal header field (RFC 7541)
 PORTS = "is it the port of the head node (6379 by default; ray:// 10001), not that of the dashboard?"
 
@@ -107,12 +108,16 @@ def _ask(stream: socket.socket, method: str, host: str, until: float) -> None:
         + _frame(HEADERS, END_HEADERS, 1, headers)
         + _frame(DATA, END_STREAM, 1, bytes(5))
     )
-    for kind, flags, content in _frames(stream, until):
-        if kind == SETTINGS and not flags & ACK:
+    for number, (kind, flags, content) in enumerate(_frames(stream, until)):
+        if number == 0:  # its SETTINGS; later ones need no answer from whoever sends nothing more
             stream.sendall(_frame(SETTINGS, ACK, 0, b""))
-        elif kind == HEADERS and flags & END_STREAM and UNIMPLEMENTED in content:
+        if kind == HEADERS and GRPC not in content:
+            raise OtherServiceError("a web server answers there")
+        if kind == HEADERS and flags & END_STREAM and UNIMPLEMENTED in content:
             raise OtherServiceError("another gRPC service answers there")
-        elif kind in (DATA, HEADERS, RESET, GOAWAY):
+        if kind in (RESET, GOAWAY):
+            raise OtherServiceError("what answers there refuses the question")
+        if kind in (DATA, HEADERS):
             return
 
 
@@ -126,13 +131,16 @@ def _frames(stream: socket.socket, until: float) -> Iterator[tuple[int, int, byt
                 web = unread.startswith((b"HTTP/", b"<"))
                 raise OtherServiceError("a web server answers there" if web else "something else answers there")
             if length > MOST:
-                return
+                raise OtherServiceError("something else answers there")
             if len(unread) < 9 + length:
                 break
             first = False
             yield kind, flags, unread[9 : 9 + length]
             unread = unread[9 + length :]
-        stream.settimeout(max(0.01, until - time.monotonic()))
+        left = until - time.monotonic()
+        if left <= 0 and not first:
+            return
+        stream.settimeout(max(0.01, left))
         try:
             content = stream.recv(65536)
         except TimeoutError:

@@ -232,3 +232,12 @@ def test_bad_input_is_answered_in_words():
         kkt(net, data)
     with pytest.raises(InputError, match="bias of layer 2"):
         kkt(PolyReLUNet(3, 3, bias=True), data)
+
+
+def test_constraints_beyond_the_first_block_have_their_own_labels():
+    # the two points by hand, 1198 rows apart and of different class, between rows far beyond the margin
+    X, y = torch.tensor([[0.0, 9.0]], dtype=F64).repeat(1200, 1), torch.ones(1200, dtype=F64)
+    X[0], X[-1], y[-1] = torch.tensor([1.0, 2.0]), torch.tensor([1.0, 0.0]), -1.0
+    found = kkt(linear([[-7.0, 7.0]]), Dataset(X, y)).least_squares
+    assert found.support.tolist() == [1199, 0] and found.multipliers.tolist() == pytest.approx([1.5, 0.5])
+    assert found.stationarity < 1e-12

@@ -99,3 +99,10 @@ def test_true_centres_are_kept_and_rows_are_given_to_the_nearest_where_clusters_
 def test_bad_input_is_explained(options, words):
     with pytest.raises(InputError, match=words):
         estimate_subclasses(mixture(0.1, n=50), **options)
+
+
+def test_true_centres_without_rows_are_left_out_and_the_others_stay_with_theirs():
+    centres = torch.eye(4)
+    data = Dataset(centres[[0, 2, 3]], torch.tensor([1.0, 1.0, -1.0]), torch.tensor([0, 2, 3]), centres)
+    found = known_subclasses(data)
+    assert torch.equal(found.centres[found.cluster], data.rows().double()) and found.counts == (2, 1)

@@ -76,3 +76,13 @@ def test_files_of_claims_import_each_other_as_the_hash_expects():
             if isinstance(node, ast.Name) and node.id in whole and file.stem != "catalogue":
                 use = parents[node]
                 assert isinstance(use, ast.Attribute) and use.attr == "CLAIMS", (file.name, node.lineno)
+
+
+def test_every_room_that_experiments_import_from_counts():
+    rooms = {
+        node.module.split(".")[1]
+        for file in Path(claims.__file__).parent.glob("*.py")
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("polyrelu.")
+    }
+    assert set(module.ROOMS) == rooms - {"claims", "errors", "sweep"}

@@ -1,16 +1,20 @@
 """Ctrl-C in every command, at a place where it waits for nothing: a sentence, exit status 130, nothing half-written."""
 
+import contextlib
 import os
 import signal
 import stat
+import subprocess
 import sys
 
 import pytest
 import typer
+import waiting
 from interrupting import NEW, RECIPE, Command, alive, stray, sweep_file
 from waiting import wait_for
 
 from polyrelu.cli import app
+from polyrelu.interrupt import run_child
 
 pytestmark = [
     pytest.mark.waits,
@@ -101,6 +105,36 @@ def test_ctrl_c_in_the_explorer_when_a_page_may_be_open(tmp_path):
     assert code == 130 and said.strip().startswith("polyrelu: the explorer has ended; files that were saved")
 
 
+# A Ctrl-C the moment its place in the program is reached.
+PRESSED = """
+import os, signal, sys, threading
+real = {place}
+def pressed(*words, **more):
+    {place} = real
+    os.kill(os.getpid(), signal.SIGINT)
+    return real(*words, **more)
+from polyrelu import cli
+{place} = pressed
+cli.main()
+"""
+
+
+@pytest.mark.parametrize("place", ["signal.set_wakeup_fd", "threading.Thread.start"])
+def test_ctrl_c_while_it_begins_to_listen_is_not_lost(place):
+    words = [sys.executable, "-c", PRESSED.format(place=place), "explore", "--port", "0", "--no-browser"]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=waiting.LIMIT)
+    assert done.returncode in (130, -signal.SIGINT) and "Traceback" not in done.stderr
+
+
+def test_ctrl_c_after_the_last_word_changes_nothing():
+    code = (
+        "import atexit, os, signal\natexit.register(lambda: os.kill(os.getpid(), signal.SIGINT))\n"
+        "import sys; sys.argv = ['polyrelu', 'data', 'list']\nfrom polyrelu import cli; cli.main()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=waiting.LIMIT)
+    assert done.returncode == 0 and "mnist" in done.stdout
+
+
 def test_a_download_under_way_is_killed_and_nothing_is_left(tmp_path):
     npm = tmp_path / "npm"
     npm.write_text("#!/bin/sh\necho $$ > ../../child\nexec sleep 1000\n")
@@ -114,3 +148,16 @@ def test_a_download_under_way_is_killed_and_nothing_is_left(tmp_path):
     assert code == 130 and f"polyrelu: interrupted; nothing of it is kept, and {NEW}" in said
     wait_for(lambda: not alive(int(child.read_text())))
     assert not list((tmp_path / "cache").iterdir())
+
+
+def test_a_child_that_takes_too_long_is_killed_with_all_it_started(tmp_path, monkeypatch):
+    monkeypatch.setattr(waiting, "LIMIT", 20.0)
+    script = f"sleep 600 & echo $! > {tmp_path}/number; wait"
+    with pytest.raises(subprocess.TimeoutExpired):
+        run_child(["sh", "-c", script], timeout=2.0)
+    number = int((tmp_path / "number").read_text())
+    try:
+        wait_for(lambda: not alive(number), "the end of the grandchild")
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(number, signal.SIGKILL)

@@ -186,6 +186,29 @@ def test_files_without_rows_or_labels(tmp_path):
         read_file(tmp_path / "a.npz")
 
 
+def test_a_parquet_table_that_unpacks_to_far_more_than_it_is(tmp_path, monkeypatch):
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    from polyrelu.data import _sheets
+
+    path = tmp_path / "a.parquet"
+    parquet.write_table(
+        pyarrow.table({"x": np.zeros(10**5), "v": [[1.0, 2.0]] * 10**5, "y": ["a", "b"] * 50_000}), path
+    )
+    assert len(read_table(path).X) == 10**5  # small enough in any case
+    monkeypatch.setattr(_sheets, "SMALL", 4 * 10**5 * 8)
+    monkeypatch.setattr(_sheets, "RATIO", 1)
+    assert len(read_table(path).X) == 10**5
+    monkeypatch.setattr(_sheets, "SMALL", 4 * 10**5 * 8 - 1)
+    with pytest.raises(
+        InputError, match=r"a\.parquet: [\d,]+ bytes that unpack to 400,000 numbers: expected at most 1 times"
+    ):
+        read_table(path)
+    monkeypatch.setattr(_sheets, "RATIO", 10**4)
+    assert len(read_table(path).X) == 10**5
+
+
 def test_parquet_tables_that_hold_nothing(tmp_path):
     pyarrow = pytest.importorskip("pyarrow")
     from pyarrow import parquet

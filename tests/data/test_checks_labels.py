@@ -174,3 +174,11 @@ def test_an_archive_that_is_one_array_is_refused(tmp_path):
         np.save(stream, np.zeros((2, 3)))
     with pytest.raises(InputError, match=r"name it \.npy"):
         read_table(tmp_path / "a.npz")
+
+
+def test_of_two_arrays_whose_names_differ_in_case_alone_the_first_holds_the_labels(tmp_path):
+    first, second = np.array([0, 1]), np.array([1, 0])
+    np.savez(tmp_path / "rows.npz", X=np.zeros((2, 1)), y=first, Y=second)
+    np.savez(tmp_path / "swor.npz", X=np.zeros((2, 1)), Y=second, y=first)
+    assert read_table(tmp_path / "rows.npz").y.tolist() == [0, 1]
+    assert read_table(tmp_path / "swor.npz").y.tolist() == [1, 0]

@@ -1,7 +1,7 @@
 """Data as people type it: the right set, or one line that says what is wrong."""
 
 import sys
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pytest
@@ -243,9 +243,12 @@ class Table:
 
 
 def test_parquet(tmp_path, monkeypatch):
-    """With the three calls of pyarrow that are used; the real one is tried where it is installed."""
+    """With the few calls of pyarrow that are used; the real one is tried where it is installed."""
     path, fake = tmp_path / "a.parquet", ModuleType("pyarrow.parquet")
     fake.read_table = lambda _: Table()
+    fake.ParquetFile = lambda _: SimpleNamespace(
+        metadata=SimpleNamespace(num_row_groups=0, num_columns=0, row_group=None)
+    )
     path.write_bytes(b"")
     monkeypatch.setitem(sys.modules, "pyarrow", ModuleType("pyarrow"))
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", fake)

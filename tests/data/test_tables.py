@@ -1,7 +1,7 @@
 """Tables of people's own: what is read, what is guessed and said, and errors that name the column and row."""
 
 import sys
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pytest
@@ -181,11 +181,13 @@ class Parquet:
 
 @pytest.fixture
 def parquet(tmp_path, monkeypatch):
-    """A .parquet file of these columns, with the three calls of pyarrow that are used."""
+    """A .parquet file of these columns, with the few calls of pyarrow that are used."""
 
     def make(**columns):
         reader = ModuleType("pyarrow.parquet")
         reader.read_table = lambda _: Parquet(**columns)
+        about = SimpleNamespace(num_row_groups=0, num_columns=0, row_group=None)
+        reader.ParquetFile = lambda _: SimpleNamespace(metadata=about)
         monkeypatch.setitem(sys.modules, "pyarrow", ModuleType("pyarrow"))
         monkeypatch.setitem(sys.modules, "pyarrow.parquet", reader)
         (tmp_path / "a.parquet").write_bytes(b"")

@@ -1,6 +1,7 @@
 """Exports: other programs compute the same."""
 
 import json
+import subprocess
 import sys
 
 import numpy as np
@@ -87,6 +88,30 @@ def test_a_net_that_overflows_on_rows_of_the_comparison_is_exported(tmp_path, ou
     assert wanted.isfinite().all()
     assert wanted.any()
     assert (found - wanted).abs().max() <= 1e-4 * wanted.abs().max()
+
+
+def test_rows_whose_squares_underflow_go_through_onnx(tmp_path):
+    pytest.importorskip("onnx")
+    net = PolyReLUNet(5, 4, 3, seed=1, dtype=torch.float64, normalise_input=True)
+    X = rows(net, 20)
+    wanted = net(X).detach()  # of degree 1
+    found = run_onnx(to_onnx(net, tmp_path / "net.onnx"), 1e-170 * X)
+    for small in (found, net(1e-170 * X).detach()):
+        assert (small * 1e170 - wanted).abs().max() <= 1e-14 * wanted.abs().max()
+
+
+def test_a_torch_export_on_a_full_disk_is_an_error_and_leaves_nothing(tmp_path):
+    code = (
+        "import resource, signal, sys, torch\nfrom polyrelu.nets import PolyReLUNet\n"
+        "from polyrelu.nets.export import to_torch_export\nsignal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))\n"
+        "try:\n    to_torch_export(PolyReLUNet(5, 4), sys.argv[1])\n"
+        "except OSError as error:\n    print(error.filename, error.strerror)\n"
+    )
+    target = tmp_path / "net.pt2"
+    done = subprocess.run([sys.executable, "-c", code, target], capture_output=True, text=True)
+    assert done.stdout == f"{target} File too large\n", done.stderr
+    assert not list(tmp_path.iterdir())
 
 
 def test_the_centre_itself_goes_through_onnx(tmp_path):

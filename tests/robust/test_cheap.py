@@ -12,6 +12,7 @@ from polyrelu.data import OrthonormalMixture
 from polyrelu.errors import InputError
 from polyrelu.nets import AverageClassifier, CentreClassifier, PolyReLUNet
 from polyrelu.nets.polar import Polar
+from polyrelu.robust.certify import cheap
 from polyrelu.robust.certify.cheap import Cheap, Neurons, cheap_radius, steepest_falls
 from polyrelu.robust.certify.closed_form import average_radius, centre_radius
 from polyrelu.robust.margin import margin_of
@@ -253,3 +254,15 @@ def test_bad_arguments_are_named() -> None:
         cheap_radius(net, x, torch.ones(1), 3)
     with pytest.raises(InputError, match="labels"):
         cheap_radius(net, x, torch.zeros(1))
+
+
+@pytest.mark.parametrize("p", [1.0, 2.0, 3.0, 7.5])
+@pytest.mark.parametrize("block", [1, 50, cheap.BLOCK])
+def test_the_constant_does_not_depend_on_how_many_products_are_held_at_a_time(monkeypatch, p, block):
+    # own neurons at -e_1 and e_2, opposite ones at e_1, eight each: G(e_1) = 2 8^(1/p)
+    monkeypatch.setattr(cheap, "BLOCK", block)
+    sides = [[-1.0, 0.0]] * 8 + [[0.0, 1.0]] * 8 + [[1.0, 0.0]] * 8
+    net = Neurons.of(net_of(sides, [[1.0] * 16 + [-1.0] * 8], p))
+    fall = float(steepest_falls(net, net.rivals(1.0).A, 2.0))
+    assert fall >= 2 * 8 ** (1 / p)
+    assert fall <= 2 * 8 ** (1 / p) * (1 + 1e-9) or p <= 2

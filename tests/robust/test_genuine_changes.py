@@ -13,12 +13,14 @@ from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from sklearn.neural_network import MLPClassifier
 from sklearn.preprocessing import LabelBinarizer
 from torch import nn
+from torch.ao.nn import qat as quantised
 from torch.nn import functional
 
 from polyrelu import PolyReLUClassifier, PolyReLUNet, bracket
 from polyrelu.checks import checked, with_numbers
 from polyrelu.errors import InputError
 from polyrelu.nets import AverageClassifier, CentreClassifier, ReadOut
+from polyrelu.robust import genuine
 from polyrelu.robust.bracket import BracketStatus
 from polyrelu.robust.certify.cheap import cheap_radius
 from polyrelu.robust.certify.linear import certified_radius, linear_radius
@@ -318,3 +320,33 @@ def test_copies_are_what_they_copy():
     model = head()
     again = copy.deepcopy(model)
     assert altered(again) == "" and torch.equal(again.certify(X[:3]).lower, model.certify(X[:3]).lower)
+
+
+def test_a_class_that_says_it_equals_a_known_one():
+    class Same(type):
+        def __eq__(cls, other):
+            return other in (nn.ReLU, nn.Linear) or other is cls
+
+        def __hash__(cls):
+            return hash(nn.ReLU)
+
+    class Other(nn.ReLU, metaclass=Same):
+        pass
+
+    assert "which is not one of the classes that are known; a subclass" in altered(
+        nn.Sequential(nn.Linear(2, 3), Other(), nn.Linear(3, 1))
+    )
+    assert not genuine.known(Other)
+
+
+def test_a_module_that_takes_one_row_only_is_refused_in_words():
+    model = nn.Sequential(nn.Flatten(0), nn.Linear(6, 1, dtype=torch.float64))
+    rows, labels = torch.ones(3, 6, dtype=torch.float64), torch.ones(3, dtype=torch.float64)
+    with pytest.raises(InputError, match="expected what the net takes"):
+        bracket(model, rows, labels)
+    assert certified(model, rows, labels, 2) is None
+
+
+def test_a_method_of_a_class_of_the_same_name_in_another_file_is_none_of_its_own(monkeypatch):
+    monkeypatch.setattr(nn.Linear, "forward", quantised.Linear.forward)
+    assert "forward of the class torch.nn.modules.linear.Linear was replaced" in altered(nn.Linear(2, 2))

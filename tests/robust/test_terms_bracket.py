@@ -58,3 +58,20 @@ def test_steps_in_a_basis_that_is_not_orthonormal_are_stretched_as_much_as_it_sa
         longest = float(torch.linalg.matrix_norm(found.Q, 2))  # |Q d| of the worst step of length 1
         assert abs(longest - 1) > 1e-5
         assert longest <= found.stretch <= 1 + 3e-2
+
+
+@pytest.mark.parametrize("p", [1.0, 2.0, 3.0])
+def test_the_slack_covers_neurons_of_a_group_on_both_sides_of_its_mean(p: float) -> None:
+    # relu(<u, z>)^p - relu(<v, z>)^p is nothing for the group, whose coefficients cancel, but something for the net
+    net = PolyReLUNet(2, 2, p, dtype=torch.float64).requires_grad_(False)
+    net.weight.copy_(torch.tensor([[math.cos(0.1), math.sin(0.1)], [math.cos(0.1), -math.sin(0.1)]]))
+    net.output.copy_(torch.tensor([[1.0, -1.0]]))
+    X, y, R = torch.tensor([[3.0, 2.0]], dtype=torch.float64), torch.ones(1, dtype=torch.float64), 0.1
+    reduced = reduce(net, tol=20.0)
+    rows = reduced.rows(X, y)
+    assert reduced.groups == 1
+    turn = torch.linspace(0, 2 * math.pi, 1000, dtype=torch.float64)
+    Z = X + R * torch.stack([turn.cos(), turn.sin()], dim=1)
+    kept = ((Z @ reduced.Q.T @ reduced.C.T).clamp(min=0).pow(p) * rows.coefficient).sum(dim=1)
+    missed = (net(Z) * math.exp(-reduced.neurons.log_unit) - kept).abs().amax()
+    assert missed <= reduced.slack(y, rows, torch.full((1,), R, dtype=torch.float64)) <= 1.5 * missed

@@ -9,6 +9,7 @@ import torch
 
 from polyrelu.errors import InputError
 from polyrelu.nets import PolyReLUNet, ReadOut
+from polyrelu.robust.arithmetic import Arithmetic
 from polyrelu.robust.held import cheaply_held, held
 
 DOUBLE = torch.float64
@@ -61,3 +62,12 @@ def test_radii_are_at_least_0(radius: float) -> None:
     X, y = torch.ones(1, 3, dtype=DOUBLE), torch.zeros(1, dtype=torch.long)
     with pytest.raises(InputError, match="radius"):
         held(coordinates(2.0, None), X, y, radius)
+
+
+@pytest.mark.parametrize("p", [1.0, 1.5, 2.0, 3.0])
+def test_what_is_proven_is_proven_in_the_arithmetic_asked_for(p: float) -> None:
+    X, y = torch.tensor([[5.0, 1.0, 4.0]], dtype=DOUBLE), torch.zeros(1, dtype=torch.long)
+    coarse = Arithmetic("coarse", "coarse", 1e-3, 0.0, 1e300)  # coefficients may be 5 % off, the logits 20 % apart
+    assert held(coordinates(p, None), X, y, 0.6).proven.all()
+    found = held(coordinates(p, None), X, y, 0.6, arithmetic=coarse)
+    assert not found.proven.any() and found.unbroken.all()

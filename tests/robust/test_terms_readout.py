@@ -6,8 +6,11 @@ import pytest
 import torch
 
 from polyrelu.nets import PolyReLUNet, ReadOut
+from polyrelu.robust.arithmetic import REAL
+from polyrelu.robust.attacks.convex_concave import Broken
 from polyrelu.robust.bracket import bracket
 from polyrelu.robust.certify.branch import Budget
+from polyrelu.robust.readout import _others
 
 
 @pytest.mark.parametrize("p", [1.0, 2.0, 3.0])
@@ -26,3 +29,14 @@ def test_bounds_are_as_near_for_short_points_as_for_long_ones(p: float, widest: 
         found = bracket(head, scale * X, y, **given)
         torch.testing.assert_close(found.lower / scale, plain.lower, rtol=0.02, atol=0.0)
         torch.testing.assert_close(found.upper / scale, plain.upper, rtol=0.02, atol=0.0)
+
+
+def test_another_sub_class_proves_against_the_rivals_of_its_own_point() -> None:
+    # f_s = x_s near these points: the second best sub-class loses to another class (4.5 - 1)/sqrt(2) away
+    net = PolyReLUNet(4, 4, 2.0, 4, dtype=torch.float64).requires_grad_(False)
+    net.weight.copy_(torch.eye(4))
+    net.output.copy_(torch.eye(4))
+    X = torch.tensor([[5.0, 4.5, 1.0, 1.0], [1.0, 1.0, 5.0, 4.5]], dtype=torch.float64)
+    lower, far = torch.tensor([1.0, 0.0], dtype=torch.float64), torch.tensor([1.0, 9.0], dtype=torch.float64)
+    _others(ReadOut(net, [0, 0, 1, 1]), X, torch.tensor([0, 1]), lower, Broken(torch.zeros_like(X), far), REAL)
+    assert lower[0] == 1 and 0.5 * 3.5 < lower[1] * 2**0.5 <= 3.5

@@ -1,5 +1,6 @@
 """What is no Ray cluster is told from one in its own protocol, and soon; what may be one is left to Ray."""
 
+import contextlib
 import http.server
 import socket
 import subprocess
@@ -20,6 +21,7 @@ from polyrelu.sweep.ray_address import CLIENT, HEAD, probe_address
 pytestmark = pytest.mark.waits
 FORMS = ("{}", "ray://{}")
 REACH = ray_address.REACH
+SETTINGS = b"\x00\x00\x00\x04\x00\x00\x00\x00\x00"  # the first frame of every HTTP/2 server
 
 
 @pytest.fixture(autouse=True)
@@ -104,6 +106,11 @@ def test_a_web_server(form):
         (b"", "what listens there hangs up"),
         (b"\x00\x00\x01\x04\x00\x00\x00\x00\x00\x00", "something else answers there"),  # SETTINGS come in sixes
         (b"\x00\x00\x00\x04\x00\x00\x00\x00\x07", "something else answers there"),  # and of no stream
+        (SETTINGS + b"\x00\x00\x01\x01\x05\x00\x00\x00\x01\x8d", "a web server answers there"),  # HTTP/2, status 404
+        (SETTINGS + b"\x00\x00\x01\x01\x04\x00\x00\x00\x01\x88", "a web server answers there"),  # and 200
+        (SETTINGS + b"\x00\x00\x08\x07\x00\x00\x00\x00\x00" + bytes(8), "what answers there refuses the question"),
+        (SETTINGS + b"\x00\x00\x04\x03\x00\x00\x00\x00\x01" + bytes(4), "what answers there refuses the question"),
+        (SETTINGS + b"\xff\xff\xff\x00\x00\x00\x00\x00\x01", "something else answers there"),  # a frame of 16 MB
     ],
 )
 def test_other_answers(answer, words):
@@ -113,6 +120,23 @@ def test_other_answers(answer, words):
 
     with listening(tell) as place:
         assert f"expected a Ray cluster, but {words}" in refused(place)
+
+
+def test_a_server_that_never_ends_is_left_after_its_time(monkeypatch):
+    sent = []
+
+    def tell(stream):
+        stream.sendall(SETTINGS)
+        with contextlib.suppress(OSError):
+            while len(sent) < 10**7:
+                stream.sendall(b"\x00\x00\x08\x06\x00\x00\x00\x00\x00" + bytes(8))  # PING
+                sent.append(1)
+
+    monkeypatch.setattr(ray_address, "REACH", 0.3)
+    monkeypatch.setattr(ray_address, "_connected", lambda host, port, until: socket.create_connection((host, port)))
+    with listening(tell) as place:
+        assert probe_address(place) == place  # it may be a Ray that is busy: Ray itself will say
+    assert len(sent) < 10**7
 
 
 def test_a_closed_port_and_a_name_that_nobody_has(monkeypatch):

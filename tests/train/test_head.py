@@ -9,7 +9,7 @@ import torch
 from polyrelu import Dataset, InputError, PolyReLUNet, Status, descend
 from polyrelu.nets import MLP
 from polyrelu.train import batches
-from polyrelu.train.head import flow_head, train_head
+from polyrelu.train.head import flow_head, held_out_loss, train_head
 from polyrelu.train.head_start import HeadStart, location
 
 F64 = torch.float64
@@ -203,3 +203,13 @@ def test_bad_settings_are_named():
     ]:
         with pytest.raises(InputError, match=message):
             train_head(points(1), 3.0, **settings)
+
+
+def test_held_out_rows_keep_their_own_weights_beyond_the_first_block():
+    source = torch.Generator().manual_seed(0)
+    X = torch.randn(2500, 3, generator=source, dtype=F64)
+    data = Dataset(X, torch.where(X[:, 0] > 0.3, 1.0, -1.0))
+    net = PolyReLUNet(3, 4, 2.0, init="balanced", scale=1.0, dtype=F64).requires_grad_(False)
+    weights = torch.rand(2500, generator=source, dtype=F64)
+    mean = weights @ torch.nn.functional.softplus(-data.y * net(X)) / weights.sum()
+    assert held_out_loss(net, data, weights) == pytest.approx(float(mean.log()), abs=1e-12)
