@@ -268,3 +268,11 @@ def test_points_whose_squares_underflow(p, share):
         executed = bracket(net, X, y, budget=Budget(nodes=10), arithmetic="float64").lower
         further = X + torch.cat([torch.zeros(1), torch.full((399,), float(executed) / math.sqrt(399.1))]).double()
         assert float(executed) > 0 and bool(net(further) > 0)
+
+
+@pytest.mark.parametrize("decades", [30, 120, 250])
+def test_classes_that_differ_in_faint_neurons_only(decades):
+    # a huge neuron common to both classes, and x_1 against x_2 below it: the radius is (x_1 - x_2)/sqrt(2)
+    net = net_of(2, [[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]], [[1.0, 0.0, 1.0], [0.0, 1.0, 1.0]], [0.0, 0.0, decades * 2.3])
+    lower = cheap_radius(net, rows([0.9, 0.3]), torch.zeros(1, dtype=torch.int64))
+    torch.testing.assert_close(lower, rows([0.6 / math.sqrt(2)])[0], rtol=1e-6, atol=0)

@@ -339,6 +339,13 @@ def test_a_class_that_says_it_equals_a_known_one():
     assert not genuine.known(Other)
 
 
+@pytest.mark.filterwarnings("ignore")
+def test_quantised_weights_are_none():
+    model = nn.Linear(3, 1)
+    model.weight = nn.Parameter(torch.quantize_per_tensor(torch.ones(1, 3), 0.1, 0, torch.qint8), requires_grad=False)
+    assert "weight of it is not a dense tensor of real numbers" in altered(model)
+
+
 def test_a_module_that_takes_one_row_only_is_refused_in_words():
     model = nn.Sequential(nn.Flatten(0), nn.Linear(6, 1, dtype=torch.float64))
     rows, labels = torch.ones(3, 6, dtype=torch.float64), torch.ones(3, dtype=torch.float64)

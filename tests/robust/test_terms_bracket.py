@@ -11,6 +11,7 @@ from polyrelu.nets import PolyReLUNet
 from polyrelu.robust import shallow
 from polyrelu.robust.bracket import bracket
 from polyrelu.robust.certify.branch import Budget, certify
+from polyrelu.robust.certify.rows import Ball
 from polyrelu.robust.shallow import reduce
 
 
@@ -60,13 +61,14 @@ def test_steps_in_a_basis_that_is_not_orthonormal_are_stretched_as_much_as_it_sa
         assert longest <= found.stretch <= 1 + 3e-2
 
 
+@pytest.mark.parametrize(("R", "loose"), [(0.1, 1.5), (20.0, 4.0)])
 @pytest.mark.parametrize("p", [1.0, 2.0, 3.0])
-def test_the_slack_covers_neurons_of_a_group_on_both_sides_of_its_mean(p: float) -> None:
+def test_the_slack_covers_neurons_of_a_group_on_both_sides_of_its_mean(p: float, R: float, loose: float) -> None:
     # relu(<u, z>)^p - relu(<v, z>)^p is nothing for the group, whose coefficients cancel, but something for the net
     net = PolyReLUNet(2, 2, p, dtype=torch.float64).requires_grad_(False)
     net.weight.copy_(torch.tensor([[math.cos(0.1), math.sin(0.1)], [math.cos(0.1), -math.sin(0.1)]]))
     net.output.copy_(torch.tensor([[1.0, -1.0]]))
-    X, y, R = torch.tensor([[3.0, 2.0]], dtype=torch.float64), torch.ones(1, dtype=torch.float64), 0.1
+    X, y = torch.tensor([[3.0, 2.0]], dtype=torch.float64), torch.ones(1, dtype=torch.float64)
     reduced = reduce(net, tol=20.0)
     rows = reduced.rows(X, y)
     assert reduced.groups == 1
@@ -74,4 +76,39 @@ def test_the_slack_covers_neurons_of_a_group_on_both_sides_of_its_mean(p: float)
     Z = X + R * torch.stack([turn.cos(), turn.sin()], dim=1)
     kept = ((Z @ reduced.Q.T @ reduced.C.T).clamp(min=0).pow(p) * rows.coefficient).sum(dim=1)
     missed = (net(Z) * math.exp(-reduced.neurons.log_unit) - kept).abs().amax()
-    assert missed <= reduced.slack(y, rows, torch.full((1,), R, dtype=torch.float64)) <= 1.5 * missed
+    assert missed <= reduced.slack(y, rows, torch.full((1,), R, dtype=torch.float64)) <= loose * missed
+
+
+@pytest.mark.parametrize("p", [1.5, 2.0, 3.0])
+@pytest.mark.parametrize("label", [1.0, -1.0])
+def test_constants_of_a_normalised_net_are_those_at_the_worst_length(p: float, label: float) -> None:
+    # b |z|^(p-1): an own one at |x| - R, an opposite one at |x|, which is 1 in scaled rows
+    net = PolyReLUNet(2, 1, p, bias=True, normalise_input=True, dtype=torch.float64).requires_grad_(False)
+    net.bias.fill_(0.3)
+    X, y = torch.tensor([[3.0, 2.0]], dtype=torch.float64), torch.full((1,), label, dtype=torch.float64)
+    reduced = reduce(net)
+    rows = reduced.rows(X, y).scaled(reduced)
+    ball = Ball(reduced, y, torch.full((1,), 0.25, dtype=torch.float64), rows, rows.s)
+    wanted = rows.beta.abs() * (0.75 ** (p - 1) if label > 0 else 1.0)
+    found, none = (ball.part.own_constant, ball.part.opposite_constant)[:: int(label)]
+    assert none == 0 and float(wanted) > 0
+    torch.testing.assert_close(found, wanted, rtol=1e-10, atol=0)
+    assert label * found < label * wanted
+
+
+def test_a_straightened_leaf_touches_the_root_it_replaces() -> None:
+    # q = 1: P^(1/p) >= <slope, t> + constant with equality where it was straightened, an own constant included
+    net = PolyReLUNet(2, 3, 3.0, bias=True, dtype=torch.float64, seed=0).requires_grad_(False)
+    net.output.abs_()
+    net.bias.fill_(0.4)
+    X, y = torch.tensor([[0.6, 0.5]], dtype=torch.float64), torch.ones(1, dtype=torch.float64)
+    reduced = reduce(net)
+    rows = reduced.rows(X, y).scaled(reduced)
+    ball = Ball(reduced, y, torch.full((1,), 0.1, dtype=torch.float64), rows, rows.s)
+    row, none = torch.zeros(1, dtype=torch.long), torch.zeros(1, reduced.groups, dtype=torch.float64)
+    leaf = ball.relax(row, none, None, torch.full((1,), 0.2, dtype=torch.float64), 1.0)
+    for z in (rows.s, rows.s + 0.05):
+        T = z @ leaf.C.T
+        root = ((leaf.own * T.clamp(min=0).pow(3)).sum(1) + leaf.own_constant).pow(1 / 3)
+        line = leaf.straightened(z)
+        torch.testing.assert_close(-(line.slope * T).sum(1) - line.constant, root - 0.2, rtol=1e-6, atol=0)

@@ -41,7 +41,7 @@ TARGETS = (
     Target("linear_radius", BOUND, ("linear_radius", "certified_radius"), search=("_first",)),
     Target("quadratic_radius", BOUND, ("quadratic_radius",), search=("_search", "Rows.tangent")),
     Target("quick_radius", BOUND, ("quick_radius", "least_radius"), search=("_search",)),
-    Target("Relaxation", BOUND, ("Relaxation", "solve"), search=("overstated",)),
+    Target("Relaxation", BOUND, ("Relaxation", "solve"), search=("overstated", "_State.advance", "solve")),
     Target("Ball", BOUND, ("Ball", "certify", "led_by"), search=("_steepness",)),
     Target("led_by", BOUND, ("certify", "led_by"), search=("_above", "_rank", "_batches", "Budget.__post_init__")),
     Target("centre_radius", BOUND | READER, ("centre_radius", "average_radius")),

@@ -18,7 +18,7 @@ has no majorant of bounded curvature but on boxes t_j <= hi_j: there q = p, and 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import NamedTuple, final
 
 import torch
@@ -266,6 +266,17 @@ def solve(
     return best
 
 
+class Trial(NamedTuple):
+    """What is computed of the trial points: terms, gradients of G (outward) and of phi, phi, the size of its terms."""
+
+    own: Terms
+    opposite: Terms
+    outward: Tensor
+    gradient: Tensor
+    phi: Tensor
+    size: Tensor
+
+
 @dataclass
 class _State:
     """Where each leaf's search stands: an accepted point, a trial, and an interval for lambda."""
@@ -280,26 +291,26 @@ class _State:
     bound: Tensor
     proof_lam: Tensor
     settled: Tensor
+    most: Tensor
 
     @staticmethod
     def start(leaf: Relaxation, z: Tensor, lam: Tensor, most: Tensor | None) -> _State:
-        high = torch.full_like(lam, torch.inf) if most is None else most.clone()
         inf, zero = torch.full_like(lam, torch.inf), torch.zeros_like(lam)
-        return _State(leaf, z, z, lam, zero, high, inf, zero, lam, torch.zeros_like(lam, dtype=torch.bool))
+        most, open_ = inf if most is None else most, torch.zeros_like(lam, dtype=torch.bool)
+        return _State(leaf, z, z, lam, zero, most.clone(), inf, zero, lam, open_, most)
 
     def rows(self, keep: Tensor) -> _State:
-        parts = (self.z, self.trial, self.lam, self.low, self.high, self.phi, self.bound, self.proof_lam, self.settled)
+        _, *parts = (getattr(self, part.name) for part in fields(self))
         return _State(self.leaf.rows(keep), *(part[keep] for part in parts))
 
-    def advance(self, products: Tensor) -> None:
-        """Judge the trial points, and make new ones."""
+    def _prove(self) -> Trial:
+        """What the trial points prove: ``bound``, rounding counted, for any z and any 0 <= lambda <= ``most``."""
         leaf, lam, z = self.leaf, self.lam, self.trial
-        k = z.shape[1]
         T = z @ leaf.C.T
         own, opposite = own_terms(leaf, T), opposite_terms(leaf, T, lam)
-        gradient_G = (own.first - opposite.first) @ leaf.C
+        outward = (own.first - opposite.first) @ leaf.C
         step = z - leaf.s
-        gradient = step + lam[:, None] * gradient_G
+        gradient = step + lam[:, None] * outward
         half = step.square().sum(1) / 2
         phi = half + lam * (own.value - opposite.value - leaf.constant)
         slack = gradient.square().sum(1) / (2 * leaf.modulus())
@@ -312,12 +323,19 @@ class _State:
             + leaf.constant.abs()
             + steep * torch.linalg.vector_norm(z, dim=1)
         )
-        proven = phi - slack * (1 + 1e-9) - (T.shape[1] + k + 32) * ROUNDING * size
-        self.bound = (2 * proven.clamp(min=0)).sqrt() * (1 - 4 * ROUNDING)
-        self.proof_lam = lam
+        proven = phi - slack * (1 + 1e-9) - (T.shape[1] + z.shape[1] + 32) * ROUNDING * size
+        bound = (2 * proven.clamp(min=0)).sqrt() * (1 - 4 * ROUNDING)
+        proves = phi.isfinite() & (lam >= 0) & (lam <= self.most)
+        self.bound, self.proof_lam = torch.where(proves, bound, 0.0), lam
+        return Trial(own, opposite, outward, gradient, phi, size)
+
+    def advance(self, products: Tensor) -> None:
+        """Judge the trial points, and make new ones."""
+        leaf, lam, z = self.leaf, self.lam, self.trial
+        k = z.shape[1]
+        own, opposite, outward, gradient, phi, size = self._prove()
         good = phi <= self.phi + 1e-13 * size
         bad = ~good
-        self.bound = torch.where(phi.isfinite(), self.bound, 0.0)
 
         H = torch.eye(k, dtype=z.dtype, device=z.device) + lam[:, None, None] * (
             (own.second - opposite.second) @ products
@@ -327,7 +345,7 @@ class _State:
             H = H + (lam * own.rank_one)[:, None, None] * v[:, :, None] * v[:, None, :]
         H = torch.where(H.isfinite(), H, 0.0)
         H.diagonal(dim1=1, dim2=2).add_(1e-12)
-        ways, _ = torch.linalg.solve_ex(H, torch.stack([gradient, gradient_G], dim=2).nan_to_num())
+        ways, _ = torch.linalg.solve_ex(H, torch.stack([gradient, outward], dim=2).nan_to_num())
         newton, response = ways.nan_to_num().unbind(dim=2)
         decrement = (gradient * newton).sum(1)
         G = own.value - opposite.by_lambda - leaf.constant
@@ -335,8 +353,8 @@ class _State:
 
         self.low = torch.where(inner & (G > 0), torch.maximum(self.low, lam), self.low)
         self.high = torch.where(inner & (G < 0), torch.minimum(self.high, lam), self.high)
-        curvature = (gradient_G * response).sum(1).clamp(min=1e-300)
-        wanted = lam + (G - (gradient_G * newton).sum(1)) / curvature
+        curvature = (outward * response).sum(1).clamp(min=1e-300)
+        wanted = lam + (G - (outward * newton).sum(1)) / curvature
         ceiling = torch.where(self.high.isfinite(), self.high, 4 * lam)
         outside = (wanted <= self.low) | (wanted >= ceiling)
         middle = torch.where(self.high.isfinite(), (self.low + ceiling) / 2, ceiling)

@@ -6,6 +6,7 @@ import numpy as np
 
 from polyrelu.nets import ReadOut
 from tools.campaign.families.draw import (
+    POINTS,
     Drawn,
     Random,
     build,
@@ -37,6 +38,25 @@ def _(rng: Random) -> Drawn:
     bias = rng.standard_normal(S) * 10 ** -rng.uniform(0, 300) if rng.random() < 0.4 else None
     net = build(normal(rng, h, D), signs(rng, S, h), power(rng), bias=bias, normalise=bool(rng.random() < 0.3))
     return drawn(rng, net, scattered(rng, Scores.of_net(net), 10 ** -rng.uniform(20, 150)))
+
+
+@family("squares that underflow")
+def _(rng: Random) -> Drawn:
+    D, h, S = int(rng.choice([2, 2, 3, 3, 8])), int(rng.integers(1, 5)), int(rng.choice([1, 1, 3]))
+    size = 10 ** -rng.uniform(150, 165)
+    bias = rng.standard_normal(S) * size * rng.uniform(0.1, 1)
+    net = build(normal(rng, h, D), signs(rng, S, h), max(power(rng), 1.2), bias=bias, normalise=True)
+    return drawn(rng, net, scattered(rng, Scores.of_net(net), size))
+
+
+@family("ties of large logarithms")
+def _(rng: Random) -> Drawn:
+    p, (a, w, b) = float(rng.choice([1.0, 2.0, 2.5, 3.0, 4.0])), 10 ** rng.uniform(-140, 140, 3)
+    log = float(rng.choice([0.0, np.log(b) - np.log(a) - np.log(w)]))
+    b = b if log else a * w * rng.uniform(0.5, 2)  # the tie is at (b / a |w| e^log)^(1/p)
+    net = build(np.array([[w]]), np.array([[a]]), p, bias=np.array([-b]), log_scale=np.array([log / 2]))
+    tie = np.exp((np.log(b) - np.log(a) - np.log(w) - log) / p)
+    return drawn(rng, net, tie * (1 + rng.choice([-1, 1], (POINTS, 1)) * 10 ** -rng.uniform(9, 15.5, (POINTS, 1))))
 
 
 @family("huge points")
