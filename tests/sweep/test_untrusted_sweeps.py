@@ -47,7 +47,8 @@ def test_a_record_that_is_none_counts_as_missing(done, change):
 @pytest.mark.parametrize("change", [lambda c: c.update(settings=5), lambda c: c.update(settings=[5]),
                                     lambda c: c.update(function=None),
                                     lambda c: c.update(version=[]), lambda c: c.pop("settings"),
-                                    lambda c: c.update(settings={"a": 1}), lambda c: c.update(settings={})])  # fmt: skip
+                                    lambda c: c.update(settings={}),
+                                    lambda c: c.update(settings={"a": 1})])  # fmt: skip
 def test_a_sweep_that_is_none_is_refused(done, change):
     folder, _ = done
     rewrite(folder / "sweep.json", change)
