@@ -13,6 +13,7 @@ from polyrelu.nets import PolyReLUNet
 from polyrelu.robust.bracket import BracketStatus
 from polyrelu.robust.certify.cheap import cheap_radius
 from polyrelu.robust.certify.linear import linear_radius
+from polyrelu.robust.certify.neurons import Neurons, gamma
 from polyrelu.robust.certify.quadratic import quadratic_radius
 from polyrelu.robust.certify.rows import Ball
 from polyrelu.robust.shallow import reduce
@@ -276,3 +277,11 @@ def test_classes_that_differ_in_faint_neurons_only(decades):
     net = net_of(2, [[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]], [[1.0, 0.0, 1.0], [0.0, 1.0, 1.0]], [0.0, 0.0, decades * 2.3])
     lower = cheap_radius(net, rows([0.9, 0.3]), torch.zeros(1, dtype=torch.int64))
     torch.testing.assert_close(lower, rows([0.6 / math.sqrt(2)])[0], rtol=1e-6, atol=0)
+
+
+@pytest.mark.parametrize("weight, output, bias", [(1e300, 1e-300, 0.0), (1e-300, 1e300, 0.0), (1.0, 1.0, 1e-300)])
+def test_every_logarithm_counts_by_its_size_where_they_cancel_too(weight, output, bias):
+    net = net_of(2, [[weight, 0.0]], [[output]], bias=True)
+    with torch.no_grad():
+        net.bias.fill_(bias)
+    assert Neurons.of(net).eps >= gamma(32 * 300 * math.log(10))

@@ -99,12 +99,14 @@ class Neurons:
         norm = lengths(W, 2.0)
         output = torch.from_numpy(np.ldexp(output.cpu().numpy(), -exponent.cpu().numpy())).to(output)  # exact
         live = (largest > 0) & output.any(dim=0)
-        logs = largest.log() + norm.log() + math.log(2) * exponent.double() + 2 * net.log_scale
-        logs = torch.where(live, logs, -torch.inf)
+        parts = largest.log(), norm.log(), math.log(2) * exponent.double(), 2 * net.log_scale
+        logs = torch.where(live, sum(parts), -torch.inf)
         top = float(logs.amax()) if bool(live.any()) else 0.0
         h, D = W.shape
         centre = torch.zeros_like(W[0]) if net.centre is None else net.centre.double()
-        digits = torch.cat([logs[live].abs(), 2 * net.log_scale[live].abs(), logs.new_tensor([abs(top), 0.0])]).amax()
+        bias = torch.zeros_like(output[:, 0]) if net.bias is None else net.bias.detach().double()
+        rounded = [*(part[live] for part in (*parts, logs)), bias[bias != 0].abs().log(), logs.new_tensor([top])]
+        digits = torch.cat(rounded).abs().amax()  # before the point: what logarithms have fewer of behind it
         mass = float((output.abs() * (logs - top).exp()).sum(dim=1).amax())
         return Neurons(
             p=net.p,
@@ -112,7 +114,7 @@ class Neurons:
             output=output,
             rate=(logs - top).exp(),
             log_rate=logs - top,
-            bias=torch.zeros_like(output[:, 0]) if net.bias is None else net.bias.detach().double(),
+            bias=bias,
             centre=centre,
             normalised=net.normalise_input and net.p > 1,
             log_unit=top,
