@@ -73,7 +73,7 @@ class OrthonormalMixture:
     @property
     def clusters(self) -> int:
         """K = positive + negative."""
-        return self.positive + self.negative
+        return int(self.positive) + int(self.negative)  # numbers of numpy wrap around
 
     @property
     def radius(self) -> float:

@@ -178,6 +178,7 @@ def test_the_recipe_is_a_record_and_names_its_samples():
         ({"positive": 0}, r"positive=0: expected a whole number >= 1\."),
         ({"negative": -1}, r"negative=-1: expected a whole number >= 1\."),
         ({"positive": True}, r"positive=True: expected a whole number"),
+        ({"positive": np.uint64(2**64 - 1)}, r"dim=\d+: expected at least 184467440737095516\d\d,"),
         ({"alpha": -0.1}, r"alpha=-0.1: expected a finite number >= 0\."),
         ({"alpha": math.nan}, r"alpha=nan: expected a finite number >= 0\."),
         ({"alpha": "0.1"}, r"alpha='0.1': expected a finite number >= 0\."),
