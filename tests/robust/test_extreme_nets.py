@@ -271,7 +271,7 @@ def test_points_whose_squares_underflow(p, share):
         assert float(executed) > 0 and bool(net(further) > 0)
 
 
-@pytest.mark.parametrize("decades", [30, 120, 250])
+@pytest.mark.parametrize("decades", [30, 120, 250, 400])
 def test_classes_that_differ_in_faint_neurons_only(decades):
     # a huge neuron common to both classes, and x_1 against x_2 below it: the radius is (x_1 - x_2)/sqrt(2)
     net = net_of(2, [[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]], [[1.0, 0.0, 1.0], [0.0, 1.0, 1.0]], [0.0, 0.0, decades * 2.3])
