@@ -7,7 +7,6 @@ own; sphere, matrix, plane and point show its final net, which is the one moment
 from __future__ import annotations
 
 import math
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import final
@@ -90,8 +89,13 @@ def read(folder: str | Path) -> Own:
 
 def _readable(path: Path) -> None:
     """Name a file that is there but may not be read; one that is not there is told of by whoever reads it."""
-    if path.exists() and not os.access(path, os.R_OK):  # not opened: a pipe would wait for whoever writes
-        raise InputError(f"DIR={path}: expected a file that may be read; permission was denied.")
+    try:
+        if path.is_file():  # a pipe would wait for whoever writes
+            path.open("rb").close()
+    except PermissionError:
+        raise InputError(f"DIR={path}: expected a file that may be read; permission was denied.") from None
+    except OSError:
+        return
 
 
 def _near(settings: FlowSettings, positive: int, negative: int) -> Setting:
