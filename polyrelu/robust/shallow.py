@@ -167,7 +167,7 @@ class Shallow:
         steep = relu_power(high, self.p - 1) if self.p > 1 else torch.ones_like(high)
         wrong = steep * moved * self.p
         terms = torch.bincount(self.group, minlength=self.groups)[self.group] + 16.0  # roundings of a coefficient
-        unsure = terms * UNIT + self.neurons.eps + run.relative  # eps: coefficients come out of logarithms
+        unsure = terms * UNIT + self.neurons.log_eps + run.relative
         blurred = (wrong + steep * high) * unsure @ self.V.abs().T  # (n, classes)
         blurred = (
             blurred + self._constant(length + R, scale) + 2 * run.coefficient * (steep * high).sum(1, keepdim=True)

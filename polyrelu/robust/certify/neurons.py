@@ -75,7 +75,8 @@ class Neurons:
     U (h, D) unit rows; output (C, h), the stored numbers times a power of 2 in each column, so that differences of
     classes are as exact as stored; rate (h,) in [0, 1]; bias as stored, without the constant. All float64. The constant
     e^-log_unit makes the largest coefficient about 1: it changes no decision. ``eps`` is the relative error of
-    everything derived from these tensors by sums over D or h and a few powers; ``run`` what execution adds.
+    everything derived from these tensors by sums over D or h and a few powers, ``log_eps`` that of rate and bias, which
+    come out of sums of four logarithms and an exponential; ``run`` what execution adds.
     """
 
     p: float
@@ -88,6 +89,7 @@ class Neurons:
     normalised: bool
     log_unit: float
     eps: float
+    log_eps: float
     run: Execution
 
     @staticmethod
@@ -119,6 +121,7 @@ class Neurons:
             normalised=net.normalise_input and net.p > 1,
             log_unit=top,
             eps=gamma(4 * (D + h) + 2000 + 32 * float(digits)),
+            log_eps=gamma(8 * float(digits) + 16),
             run=_execution(net, arithmetic, top, mass, centre),
         )
 
