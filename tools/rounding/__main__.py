@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 import sys
+import time
 from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
@@ -15,24 +16,43 @@ from tools.rounding.kinds import KINDS
 from tools.rounding.trial import EACH, Row, alone, certified, closed_form
 
 SHOWN = 20  # flips that are listed
+EVERY = 10  # heads between lines of progress where there is no terminal
 
 
 def main() -> int:
     """Draw heads, certify, search, print."""
     options = _options()
     trial = closed_form if options.closed_form else partial(certified, onnx=options.onnx)
-    heads = math.ceil(options.points / EACH)
-    print(f"seed {options.seed}: {heads} heads of {len(KINDS)} kinds, {EACH} points each", flush=True)
+    heads = range(options.first, options.first + math.ceil(options.points / EACH))
+    print(f"seed {options.seed}: {len(heads)} heads of {len(KINDS)} kinds, {EACH} points each", flush=True)
     rows: list[Row] = []
-    with ProcessPoolExecutor(options.workers, get_context("spawn"), initializer=alone) as pool:
-        for some in pool.map(trial, range(heads), [options.seed] * heads):
-            rows += some
-            if sys.stderr.isatty():
-                print(f"\r{len(rows)} points, {sum(one.broken for one in rows)} flips", end="", file=sys.stderr)
+    began, following = time.monotonic(), heads.start
+    pool = ProcessPoolExecutor(options.workers, get_context("spawn"), initializer=alone)
+    try:
+        for some in pool.map(trial, heads, [options.seed] * len(heads)):
+            rows, following = rows + some, following + 1
+            if sys.stderr.isatty() or following % EVERY == 0:
+                _progress(rows, following - heads.start, len(heads), time.monotonic() - began)
+    except KeyboardInterrupt:
+        print(f"\nEnded by Ctrl-C. The rest: --first {following} --points {(heads.stop - following) * EACH}")
+    finally:
+        processes = list(getattr(pool, "_processes", {}).values())
+        pool.shutdown(wait=False, cancel_futures=True)
+        for process in processes:  # what is under way is dropped; it is drawn again from its seed
+            process.terminate()
     print(table(rows))
     for row in islice((row for row in rows if row.broken), SHOWN):
         print(f"flip: {row.kind}, {row.dtype}, {row.runtime}, {row.where}: {_depth(row)} of {row.lower:.6g}")
+    if following < heads.stop:
+        return 130
     return 1 if any(row.broken for row in rows) else 0
+
+
+def _progress(rows: list[Row], done: int, heads: int, seconds: float) -> None:
+    left = seconds / done * (heads - done) / 60
+    text = f"{len(rows)} points, {sum(one.broken for one in rows)} flips, {left:.0f} minutes left"
+    terminal = sys.stderr.isatty()
+    print(f"\r\x1b[K{text}" if terminal else text, end="" if terminal else "\n", file=sys.stderr, flush=True)
 
 
 def table(rows: Iterable[Row]) -> str:
@@ -69,6 +89,7 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tools.rounding", description=__doc__)
     parser.add_argument("--points", type=int, default=10_000, help=f"rounded up to whole heads of {EACH}")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--first", type=int, default=0, metavar="HEAD", help="number of the first head (default 0)")
     parser.add_argument("--workers", type=int, default=2, help="processes")
     parser.add_argument("--onnx", action="store_true", help="heads as exported, run by onnxruntime")
     parser.add_argument(

@@ -53,7 +53,7 @@ class Neighbours:
     def _turned(self, steps: Array) -> Array:
         """Noise around sqrt(eps) of the length, which costs eps of the radius, in all or in few coordinates."""
         size = np.sqrt(self.eps) * 10.0 ** self.source.uniform(-4, 1.5, size=(len(steps), 1))
-        noise = self.source.standard_normal(steps.shape) * size * np.sqrt((steps**2).mean(axis=1, keepdims=True))
+        noise = self.source.standard_normal(steps.shape) * size * _root_mean_square(steps)
         turned: Array = steps + noise * self._some(steps.shape)
         return turned
 
@@ -116,3 +116,11 @@ class Neighbours:
                 break
         fitted: Array = rows[good]
         return fitted
+
+
+def _root_mean_square(steps: Array) -> Array:
+    """Of each row, where squares would overflow too."""
+    largest = np.abs(steps).max(axis=1, keepdims=True)
+    scaled = steps / np.where(largest > 0, largest, 1.0)
+    size: Array = largest * np.sqrt((scaled**2).mean(axis=1, keepdims=True))
+    return size

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import signal
 import tempfile
 import warnings
 from pathlib import Path
@@ -48,7 +49,8 @@ class Proven(NamedTuple):
 
 
 def alone() -> None:
-    """One thread, where processes share the cores."""
+    """One thread, where processes share the cores; Ctrl-C is for the parent."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     torch.set_num_threads(1)
 
 
