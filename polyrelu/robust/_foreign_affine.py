@@ -1,7 +1,7 @@
 """Leading affine layers of a classifier as one map x -> A x + a, with a bound on what rounding made of it.
 
     values    z_k = fl(W_k z_{k-1} + b_k),  e_k = |W_k| e_{k-1} + g (|W_k| |z_{k-1}| + |b_k|):  |z_k - true| <= e_k
-    slopes    A = fl(W_k ... W_1),  B = |W_k| ... |W_1|:  |A - true| <= g B, entry by entry
+    slopes    A = fl(W_k ... W_1),  B = |W_k| ... |W_1| and TINY for every term:  |A - true| <= g B, entry by entry
 
 g = 2 (number of terms + 16) 2^-53 bounds the rounding of sums of that many products (Higham, Accuracy and Stability of
 Numerical Algorithms, 3.1), the sums of absolute values beside them included; what underflows is at most TINY a term.
@@ -62,9 +62,8 @@ class Affine:
     def stretch(self, norm: float) -> float:
         """At least sup |A d|/|d|: the largest factor, column sum (l1), row sum (l-infinity) or singular value."""
         if self.A.ndim == 1:
-            return float(self.A.abs().amax()) * (1 + 8 * UNIT + self.rounding) + TINY
-        most = "fro" if norm == 2 else norm
-        parts = (torch.linalg.matrix_norm(self.A, ord=norm), self.rounding * torch.linalg.matrix_norm(self.B, ord=most))
+            return float(self.A.abs().amax() + self.rounding * self.B.amax()) * (1 + 8 * UNIT) + TINY
+        parts = _matrix_norm(self.A, norm), self.rounding * _matrix_norm(self.B, "fro" if norm == 2 else norm)
         return float(sum(parts)) * (1 + growth(sum(self.A.shape))) + sum(self.A.shape) * TINY
 
 
@@ -78,12 +77,13 @@ def folded(layers: list[nn.Module]) -> tuple[Affine | None, list[nn.Module]]:
         number += 1
         if isinstance(layer, Diagonal):
             new = layer.factor
-            A, B = (new, new.abs()) if A is None or B is None else (_across(new, A), _across(new.abs(), B))
+            A, B = (new, new.abs()) if A is None or B is None else (_across(new, A), _across(new.abs(), B) + TINY)
             terms += 2
         else:
             new = stored(layer)[0]
-            terms += 2 if A is None or A.ndim == 1 else len(A)
-            A, B = (new, new.abs()) if A is None or B is None else (_times(new, A), _times(new.abs(), B))
+            these = 2 if A is None or A.ndim == 1 else len(A)
+            terms += these
+            A, B = (new, new.abs()) if A is None or B is None else (_times(new, A), _times(new.abs(), B) + these * TINY)
     if A is None or B is None:
         return None, layers
     exact = number == 1 and type(layers[0]) is nn.Linear
@@ -109,6 +109,13 @@ def size_above(rows: Tensor, norm: float) -> Tensor:
     length = lengths(rows / torch.where(largest > 0, largest, 1.0), norm)
     size = length * largest[..., 0] * (1 + growth(rows.shape[-1]))
     return torch.where(largest[..., 0] > 0, torch.nextafter(size, size.new_tensor(torch.inf)), 0.0)
+
+
+def _matrix_norm(matrix: Tensor, kind: float | str) -> Tensor:
+    """|matrix|, where squares under- or overflow too."""
+    largest = matrix.abs().amax()
+    size: Tensor = torch.linalg.matrix_norm(matrix / torch.where(largest > 0, largest, 1.0), ord=kind)
+    return size * largest
 
 
 def _across(factor: Tensor, A: Tensor) -> Tensor:

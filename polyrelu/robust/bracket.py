@@ -177,22 +177,29 @@ def _constant(net: PolyReLUNet) -> bool:
 
 
 def _cut(score: nn.Module, net: PolyReLUNet, X: Tensor, y: Tensor, found: Found) -> None:
-    """Cut ``lower`` to ``upper`` where it is above and the attack's margin is 0 up to the rounding of the logits.
+    """Cut ``lower`` to ``upper`` where it is above, unless the attack's point is broken whatever its logits round off.
 
-    The proof speaks of real arithmetic, the attack of float64: where large logits cancel, both may be right.
+    The proof speaks of real arithmetic, the attack of float64: where large logits cancel, both may be right. Every
+    logit counts with its own rounding, so that a large one that decides nothing excuses nothing.
     """
     over = (found.lower > found.upper).nonzero()[:, 0]
     if not len(over):
         return
     Z = X[over] + found.perturbation[over]
     with torch.no_grad():
-        margin = margin_of(score(Z), y[over])
-        length = lengths(net.preprocess(Z), 2.0)
+        logits, length = net(Z).view(len(Z), -1), lengths(net.preprocess(Z), 2.0)
         rate = lengths(net.weight, 2.0) * (2 * net.log_scale).exp()
-        size = (net.output.abs() * rate).sum(dim=1).amax() * length.pow(net.p)
-        size = size if net.bias is None else size + net.bias.abs().amax()
-    rounding = 8 * net.p * (net.dim + net.width + 32) * UNIT * size
-    over = over[margin.abs() <= rounding]
+        size = length.pow(net.p)[:, None] * (net.output.abs() * rate).sum(dim=1)
+        size = size if net.bias is None else size + net.bias.abs()
+    off = 8 * net.p * (net.dim + net.width + 32) * UNIT * size
+    if net.outputs == 1:
+        broken = y[over] * logits[:, 0] < -off[:, 0]
+    else:
+        classes = score.of if isinstance(score, ReadOut) else torch.arange(net.outputs, device=y.device)
+        own = classes == y[over, None]
+        most = (logits + off).masked_fill(~own, -torch.inf).amax(dim=1)
+        broken = (logits - off).masked_fill(own, -torch.inf).amax(dim=1) > most
+    over = over[~broken]
     found.lower[over] = found.upper[over]
 
 

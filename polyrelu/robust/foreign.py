@@ -85,7 +85,7 @@ def certified(
     except InputError:
         return None
     radius = _proven(_plain(module), X, y, norm, partial(bracket, norm=norm, budget=budget, widest=FEW))
-    return None if radius is None else torch.where(right, radius, 0.0)
+    return None if radius is None else torch.where(right & ~radius.isnan(), radius, 0.0)
 
 
 def decisions(model: Any, X: Any) -> Any:
@@ -178,7 +178,7 @@ def _proven(layers: list[nn.Module], X: Tensor, y: Tensor, norm: float, prove: P
     if len(rest) == 1 and provable(rest[0]):
         Z, wrong = affine.values(X)  # off: how far the rows that are proven may be from the true ones
         off, stretch = size_above(wrong, norm), affine.stretch(norm)
-        return (prove(rest[0], Z, y).lower - off).clamp(min=0) / stretch * (1 - growth(1))
+        return _ratios(prove(rest[0], Z, y).lower - off, torch.full_like(off, stretch))
     if affine.A.ndim == 1:
         return None
     if not rest:
@@ -216,9 +216,9 @@ def _nearest(margins: Tensor, slopes: Tensor, y: Tensor) -> Tensor:
 
 
 def _ratios(margins: Tensor, slopes: Tensor) -> Tensor:
-    """margin/slope; inf where no change of x changes a positive margin, 0 where it is not positive."""
+    """margin/slope; inf where the margin is or no change of x changes it, 0 where it is not positive."""
     ratio = (margins / slopes * (1 - growth(1))).clamp(max=torch.finfo(margins.dtype).max)
-    return torch.where(margins > 0, torch.where(slopes > 0, ratio, torch.inf), 0.0)
+    return torch.where(margins > 0, torch.where((slopes > 0) & margins.isfinite(), ratio, torch.inf), 0.0)
 
 
 def _hidden(affine: Affine, last: nn.Linear, X: Tensor, y: Tensor, norm: float, prove: Prove) -> Tensor:

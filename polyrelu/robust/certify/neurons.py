@@ -30,11 +30,15 @@ DUST = 1e-290  # coefficients and powers below this may have underflowed; they a
 LEAST_RADIUS = 1e-300  # shorter radii are not told from 0
 HUGE = 1e250  # own constants are cut to this
 FAINT_ROW = 1e-10  # margins whose largest coefficient is below this are scaled in logs
+LEAST_LOG = -700.0  # exp of less is not told from 0
 
 
 def gamma(n: float) -> float:
     """n u / (1 - n u): the relative error of n roundings in float64 (Higham 2002, section 3.1)."""
     return n * UNIT / (1 - n * UNIT)
+
+
+LOG_EPS = gamma(8 * 800)  # of e^log a for any number a > 0 of float64, beside ``log_eps``
 
 
 class Rivals(NamedTuple):
@@ -73,8 +77,9 @@ class Neurons:
     """f_c(x) = sum_j output_cj rate_j relu(<u_j, x - centre>)^p [/ |x - centre|^(p-1)] + bias_c, times one constant.
 
     U (h, D) unit rows; output (C, h), the stored numbers times a power of 2 in each column, so that differences of
-    classes are as exact as stored; rate (h,) in [0, 1]; bias as stored, without the constant. All float64. The constant
-    e^-log_unit makes the largest coefficient about 1: it changes no decision. ``eps`` is the relative error of
+    classes are as exact as stored, but for what underflows beside the largest of the column; rate (h,) in [0, 1]; bias
+    and stored (C, h), the output itself, without the constant, log_weight (h,) what belongs to stored as log_rate does
+    to output. All float64. The constant e^-log_unit makes the largest coefficient about 1: it changes no decision. ``eps`` is the relative error of
     everything derived from these tensors by sums over D or h and a few powers, ``log_eps`` that of rate and bias, which
     come out of sums of four logarithms and an exponential; ``run`` what execution adds.
     """
@@ -84,6 +89,8 @@ class Neurons:
     output: Tensor
     rate: Tensor
     log_rate: Tensor
+    stored: Tensor
+    log_weight: Tensor
     bias: Tensor
     centre: Tensor
     normalised: bool
@@ -95,13 +102,13 @@ class Neurons:
     @staticmethod
     def of(net: PolyReLUNet, arithmetic: Arithmetic = REAL) -> Neurons:
         """The neurons of ``net`` as they are now."""
-        W, output = net.weight.detach().double(), net.output.detach().double()
-        largest, exponent = W.abs().amax(dim=1), torch.frexp(output.abs().amax(dim=0)).exponent
+        W, stored = net.weight.detach().double(), net.output.detach().double()
+        largest, exponent = W.abs().amax(dim=1), torch.frexp(stored.abs().amax(dim=0)).exponent
         W = W / torch.where(largest > 0, largest, 1.0)[:, None]
         norm = lengths(W, 2.0)
-        output = torch.from_numpy(np.ldexp(output.cpu().numpy(), -exponent.cpu().numpy())).to(output)  # exact
-        live = (largest > 0) & output.any(dim=0)
-        parts = largest.log(), norm.log(), math.log(2) * exponent.double(), 2 * net.log_scale
+        output = torch.from_numpy(np.ldexp(stored.cpu().numpy(), -exponent.cpu().numpy())).to(stored)
+        live = (largest > 0) & stored.any(dim=0)
+        parts = largest.log(), norm.log(), 2 * net.log_scale, math.log(2) * exponent.double()
         logs = torch.where(live, sum(parts), -torch.inf)
         top = float(logs.amax()) if bool(live.any()) else 0.0
         h, D = W.shape
@@ -116,6 +123,8 @@ class Neurons:
             output=output,
             rate=(logs - top).exp(),
             log_rate=logs - top,
+            stored=stored,
+            log_weight=torch.where(live, sum(parts[:3]), -torch.inf) - top,
             bias=bias,
             centre=centre,
             normalised=net.normalise_input and net.p > 1,
@@ -154,31 +163,44 @@ class Neurons:
 
     def pairs(self, own: Tensor, rival: Tensor) -> Rivals:
         """The margins of logit ``own`` (R,) over logit ``rival`` (R,); for one logit ``own`` is the label, +1 or -1."""
-        if len(self.output) == 1:
-            sign = own.to(self.bias)
-            change, beta = sign[:, None] * self.output, sign * self.bias
-        else:  # the difference first: its error is then relative
-            change, beta = self.output[own] - self.output[rival], self.bias[own] - self.bias[rival]
-        rate = self.rate.expand_as(change)
+        change, beta = _differences(self.output, own, rival), _differences(self.bias, own, rival)
+        A = change * self.rate
         log_size = torch.zeros_like(beta)
-        faint = ((change * rate).abs().amax(dim=1) < FAINT_ROW).nonzero()[:, 0]
+        faint = (A.abs().amax(dim=1) < FAINT_ROW).nonzero()[:, 0]
         if len(faint):  # the classes differ in light neurons only, some of which have underflowed beside the others
-            top = (change[faint].abs().log() + self.log_rate).amax(dim=1)
+            stored = _differences(self.stored, own[faint], rival[faint])
+            logs = self._logs(change[faint], stored)
+            top = logs.amax(dim=1)
             log_size[faint] = torch.where(top.isfinite(), top, 0.0)
-            rate = (self.log_rate - log_size[:, None]).clamp(max=600).exp()
-        A = change * rate
+            exact = stored.sign() * (logs - log_size[faint, None]).exp()
+            A[faint] = exact - LOG_EPS * exact.abs()
         beta = self.in_units(beta, log_size)
         if self.run.relative:
-            mass, constant = self.output.abs(), self.bias.abs()
-            if len(self.output) > 1:
-                mass, constant = mass[own] + mass[rival], constant[own] + constant[rival]
-            unit = (-log_size).clamp(max=600).exp()
-            A = A - self.run.relative * mass * rate - 2 * self.run.coefficient * unit[:, None]
-            beta = beta - self.run.relative * self.in_units(constant, log_size)
+            A, beta = self._executed(A, beta, log_size, faint, own, rival)
         size = A.abs().amax(dim=1)
         size = torch.where(size > 0, size, 1.0)
         beta = torch.where(beta.isnan(), -torch.inf, beta / size)
-        return Rivals(A / size[:, None], beta.clamp(max=HUGE), size * log_size.clamp(min=-600).exp(), rival)
+        return Rivals(A / size[:, None], beta.clamp(max=HUGE), size * log_size.clamp(min=LEAST_LOG).exp(), rival)
+
+    def _logs(self, output: Tensor, stored: Tensor) -> Tensor:
+        """log |coefficient| for numbers in the scale of ``output``, taken from ``stored`` ones where these underflow."""
+        return torch.where(
+            output.abs() > DUST, output.abs().log() + self.log_rate, stored.abs().log() + self.log_weight
+        )
+
+    def _executed(
+        self, A: Tensor, beta: Tensor, log_size: Tensor, faint: Tensor, own: Tensor, rival: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """A and beta, less what execution may take off them; beta is -inf where that is more than float64 holds."""
+        mass, constant = _masses(self.output, own, rival), _masses(self.bias, own, rival)
+        share = mass * self.rate
+        if len(faint):
+            logs = self._logs(mass[faint], _masses(self.stored, own[faint], rival[faint]))
+            share[faint] = (logs - log_size[faint, None]).exp() * (1 + LOG_EPS)
+        A = A - self.run.relative * share - 2 * self.run.coefficient * (-log_size).exp()[:, None]
+        beta = beta - self.run.relative * self.in_units(constant, log_size)
+        lost = ~A.isfinite().all(dim=1) | (log_size < LEAST_LOG)
+        return torch.where(A.isfinite(), A, -1.0), torch.where(lost, -torch.inf, beta)
 
     def place(self, X: Tensor, norm: float) -> Placed:
         """``X`` (n, D) as the neurons see it."""
@@ -248,12 +270,16 @@ def _execution(net: PolyReLUNet, arithmetic: Arithmetic, top: float, mass: float
     p, h, D, least, room = net.p, net.width, net.dim, arithmetic.least, arithmetic.most / 16
     alike = arithmetic.unit <= UNIT  # lengths are computed in float64: no better than the rest, or as if exactly
     rounded = not alike and float(torch.tensor(p, dtype=torch.float32)) != p
-    unit = math.exp(min(700.0, -top))  # 1 of the stored net, in units of its largest coefficient
+    unit = math.exp(min(-LEAST_LOG, -top))  # 1 of the stored net, in units of its largest coefficient
     weight = max(mass / unit, float(net.bias.detach().abs().amax()) if net.bias is not None else 0.0)
     norms = lengths(net.weight.detach().double(), 2.0)
     stored = norms[norms > 0] if bool((norms > 0).any()) else norms.new_ones(1)
     short, long = float(stored.amin()), max(1.0, float(stored.amax()))
-    good = short > (math.sqrt(D * least / UNIT) if alike else 1e3 * least) and weight < room and long < room
+    # v_j |w_j| is computed first, in float64, and multiplied by e^(2 log_scale_j): so is what it lost
+    first = float((net.output.detach().double().abs().amax(dim=0) * norms).amax())
+    grown = float((2 * net.log_scale).exp().amax()) if alike else 0.0
+    good = short > (math.sqrt(D * least / UNIT) if alike else 1e3 * least) and max(weight, long, first) < room
+    good = good and top > LEAST_LOG and math.isfinite(grown)
     if not good:
         longest = 0.0
     elif net.normalise_input and p > 1:
@@ -263,9 +289,26 @@ def _execution(net: PolyReLUNet, arithmetic: Arithmetic, top: float, mass: float
     lost = 4 * (D + 4) * least * (1 + 1 / short) if good else math.inf
     return Execution(
         relative=arithmetic.gamma(h + 6 * p + 32 + 90 * p * rounded + (D + 8) * alike),
-        coefficient=least * unit,
+        coefficient=least * unit * (1 + grown),
         blur=arithmetic.gamma(D + 12 + (D + 8) * alike) + lost,
         shifted=2 * arithmetic.unit * float(lengths(centre, 2.0)) * (1 + 1e-9) + lost,
         spare=4 * least * (2 * mass + (h + 8) * unit),
         longest=longest,
     )
+
+
+def _differences(logits: Tensor, own: Tensor, rival: Tensor) -> Tensor:
+    """Of logit ``own`` and logit ``rival``, rows or numbers of ``logits``: before any product, so the error is relative.
+
+    For one logit ``own`` is the label, +1 or -1.
+    """
+    if len(logits) > 1:
+        return logits[own] - logits[rival]
+    sign = own.to(logits)
+    return sign * logits if logits.ndim == 1 else sign[:, None] * logits
+
+
+def _masses(logits: Tensor, own: Tensor, rival: Tensor) -> Tensor:
+    """The same for the sum of their absolute values."""
+    size = logits.abs()
+    return size[own] + size[rival] if len(size) > 1 else size.expand(len(own), *size.shape[1:])
