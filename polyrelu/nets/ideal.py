@@ -5,10 +5,13 @@ Exact values are for K = K1 + K2 orthonormal centres (K1 positive), "own" and "o
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from decimal import Context, Decimal
 from typing import Any, final
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -17,6 +20,9 @@ from polyrelu.errors import require
 from polyrelu.nets._base import Net, check_power, floating, real
 from polyrelu.nets.polyrelu_net import PolyReLUNet
 from polyrelu.nets.power import relu_power
+
+EXACT = Context(prec=40)
+SPLIT = 2.0**27 + 1  # Dekker 1971: halves of a float64 whose products are exact
 
 
 class Ideal(Net, ABC):
@@ -85,8 +91,8 @@ class AverageClassifier(Ideal):
         return positive - negative
 
     def as_polyrelu_net(self) -> PolyReLUNet:
-        """The same function as a net of two neurons, p = 1."""
-        return _as_net(self.sums(), torch.tensor([1.0, -1.0]), 1.0)
+        """The same function as a net of two neurons, p = 1; its weights are the sums of the stored centres, rounded."""
+        return _as_net(exact_sums(self.centres, self.labels), torch.tensor([1.0, -1.0]), 1.0)
 
 
 @final
@@ -112,9 +118,16 @@ class CentreClassifier(Ideal):
         return relu_power(self.inputs(X) @ self.centres.T, self.p) @ self.labels
 
     def as_polyrelu_net(self) -> PolyReLUNet:
-        """The same function as a net of K neurons: w_k = mu_k, v_k = y_k |mu_k|^(p-1)."""
-        norms = torch.linalg.vector_norm(self.centres, dim=1)
-        return _as_net(self.centres, self.labels * norms.pow(self.p - 1), self.p)
+        """The same function as a net of K neurons: w_k = mu_k, v_k = y_k |mu_k|^(p-1).
+
+        Where the dtype does not hold |mu_k|^(p-1), v_k = y_k and ``log_scale`` holds its logarithm.
+        """
+        logs = [EXACT.multiply(Decimal(self.p - 1), _log_norm(row)) for row in self.centres]
+        room = math.log(torch.finfo(self.centres.dtype).max) - 10
+        sizes = [float(EXACT.exp(log)) if abs(log) < room else 1.0 for log in logs]
+        net = _as_net(self.centres, self.labels * self.labels.new_tensor(sizes), self.p)
+        net.log_scale += net.log_scale.new_tensor([0.0 if abs(log) < room else float(log) / 2 for log in logs])
+        return net
 
 
 @final
@@ -165,6 +178,35 @@ class RobustClassifier(Ideal):
         """The hand-built net on each row of ``X`` [n, dim]."""
         squares = self.centres.square().sum(dim=1)
         return (4 * (self.inputs(X) @ self.centres.T) / squares - 2).relu() @ self.labels
+
+
+def exact_sums(centres: Tensor, labels: Tensor) -> Tensor:
+    """mu_+ and mu_-, the sums of each class (2, D), rounded once whatever cancels; infinite where they overflow."""
+    return centres.new_tensor([[_sum(column) for column in centres[labels == side].T.tolist()] for side in (1, -1)])
+
+
+def _sum(numbers: list[float]) -> float:
+    try:
+        return math.fsum(numbers)
+    except OverflowError:
+        return math.inf
+
+
+def _log_norm(row: Tensor) -> Decimal:
+    """log |row| to some thirty digits, so that powers of |row| are as exact as float64 holds them; 0 for a zero row."""
+    row = row.double()
+    largest = float(row.abs().amax())
+    if not largest:
+        return Decimal(0)
+    exponent = math.frexp(largest)[1]
+    scaled = torch.from_numpy(np.ldexp(row.cpu().numpy(), -exponent))
+    square, high = scaled * scaled, scaled * SPLIT
+    high = high - (high - scaled)
+    low = scaled - high
+    parts = [*square.tolist(), *(((high * high - square) + 2 * high * low) + low * low).tolist()]
+    total = math.fsum(parts)
+    exact = EXACT.add(Decimal(total), Decimal(math.fsum([*parts, -total])))
+    return EXACT.add(EXACT.ln(exact) / 2, EXACT.multiply(exponent, EXACT.ln(2)))
 
 
 def _as_net(W: Tensor, v: Tensor, p: float) -> PolyReLUNet:

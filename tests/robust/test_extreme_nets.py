@@ -9,9 +9,11 @@ import torch
 
 import polyrelu
 from polyrelu import Budget, bracket
-from polyrelu.nets import PolyReLUNet
+from polyrelu.nets import AverageClassifier, CentreClassifier, PolyReLUNet
+from polyrelu.robust import bracket as bracket_module
 from polyrelu.robust.bracket import BracketStatus
 from polyrelu.robust.certify.cheap import cheap_radius
+from polyrelu.robust.certify.closed_form import average_radius
 from polyrelu.robust.certify.linear import linear_radius
 from polyrelu.robust.certify.neurons import Neurons, gamma
 from polyrelu.robust.certify.quadratic import quadratic_radius
@@ -285,3 +287,121 @@ def test_every_logarithm_counts_by_its_size_where_they_cancel_too(weight, output
     with torch.no_grad():
         net.bias.fill_(bias)
     assert Neurons.of(net).eps >= gamma(32 * 300 * math.log(10))
+
+
+# f_1 - f_2 = a relu(x_2)^p - b relu(x_1)^p, and class 0 is far below both; from (-1e-3, 1) the boundary is nearest
+# along x_1, at least 1e-3 away and at most 1e-3 + (a/b)^(1/p)
+FAR_BELOW = [
+    pytest.param(-1.0, 1e-280, 1e-270, id="differences that exp cannot scale"),
+    pytest.param(-1.0, 1e-310, 1e-300, id="subnormal differences"),
+    pytest.param(-1e300, 1e-30, 1e-25, id="columns that underflow"),
+    pytest.param(-1e200, 1e-130, 1e-125, id="columns that underflow elsewhere"),
+]
+
+
+@pytest.mark.parametrize(
+    "prove", [*WITH_BRACKET, pytest.param(lambda net, X, y, norm: quadratic_radius(net, X, y), id="quadratic")]
+)
+@pytest.mark.parametrize("p", [1, 3])
+@pytest.mark.parametrize(("below", "a", "b"), FAR_BELOW)
+def test_classes_that_differ_far_below_a_third(prove, p, below, a, b):
+    net = net_of(p, [[1.0, 0.0], [0.0, 1.0]], [[below, 0.0], [0.0, a], [b, 0.0]], bias=True)
+    with torch.no_grad():
+        net.bias[0] = below
+    assert prove(net, rows([-1e-3, 1.0]), torch.tensor([1]), 2.0) <= 1e-3 + (a / b) ** (1 / p)
+
+
+@pytest.mark.parametrize("p", [1, 3])
+@pytest.mark.parametrize(("below", "a", "b"), FAR_BELOW)
+def test_the_same_as_it_runs(p, below, a, b):
+    net = net_of(p, [[1.0, 0.0], [0.0, 1.0]], [[below, 0.0], [0.0, a], [b, 0.0]], bias=True)
+    with torch.no_grad():
+        net.bias[0] = below
+    X, y = rows([-1e-3, 1.0]), torch.tensor([1])
+    assert linear_radius(net, X, y, 2.0, arithmetic="float64") <= 1e-3 + (a / b) ** (1 / p)
+    assert bracket(net, X, y, arithmetic="float64").lower <= 1e-3 + (a / b) ** (1 / p)
+
+
+def test_faint_classes_are_proven_nearly_to_their_boundary():
+    # p = 1: x_2 = 1e10 x_1 up to what moving x_2 saves
+    net = net_of(1, [[1.0, 0.0], [0.0, 1.0]], [[-1.0, 0.0], [0.0, 1e-310], [1e-300, 0.0]], bias=True)
+    with torch.no_grad():
+        net.bias[0] = -1.0
+    assert linear_radius(net, rows([-1e-3, 1.0]), torch.tensor([1]), 2.0) == pytest.approx(1e-3, rel=1e-3)
+
+
+def test_a_large_logit_that_decides_nothing_excuses_no_proof(monkeypatch):
+    # rounding of class 0 is 1e-16, the margin between the others 1e-277: a false proof there must not be cut in silence
+    net = net_of(3, [[1.0, 0.0], [0.0, 1.0]], [[-1.0, 0.0], [0.0, 1e-280], [1e-270, 0.0]], bias=True)
+    with torch.no_grad():
+        net.bias[0] = -1.0
+    X, y = rows([-1e-3, 1.0]), torch.tensor([1])
+    found = bracket(net, X, y)
+    assert found.upper < 0.01
+    real = bracket_module.shallow_bounds
+
+    def too_long(*given):
+        bounds = real(*given)
+        for part in (bounds.perturbation, bounds.upper):
+            part.mul_(1.5)  # well beyond the boundary
+        bounds.lower.mul_(100)
+        return bounds
+
+    monkeypatch.setattr(bracket_module, "shallow_bounds", too_long)
+    with pytest.raises(bracket_module.BrokenSandwich):
+        bracket(net, X, y)
+
+
+def test_products_that_underflow_before_they_are_scaled_up():
+    # as it runs, v |w| underflows to a subnormal number and e^690 makes its error large: 1.4 becomes 1
+    small = 1.4 * (2.0**-1074 / 1e-145)
+    net = net_of(1, [[1e-145]], [[small]], [690.0], bias=True)
+    with torch.no_grad():
+        net.bias.fill_(float(-mpmath.mpf(small) * mpmath.mpf(1e-145) * mpmath.exp(690)))
+    assert net(rows([1.3])) < 0
+    assert bracket(net, rows([2.0]), torch.ones(1, dtype=torch.float64), arithmetic="float64").lower <= 0.7
+
+
+def test_subnormal_coefficients_as_they_run():
+    small = 1.4 * (2.0**-1074 / 1e-145)
+    net = net_of(1, [[1e-145]], [[small]], bias=True)
+    with torch.no_grad():
+        net.bias.fill_(-7 * 2.0**-1074)
+    assert net(rows([7.0])) <= 0
+    assert bracket(net, rows([20.0]), torch.ones(1, dtype=torch.float64), arithmetic="float64").lower <= 13
+
+
+def test_class_sums_that_cancel():
+    # the stored centres add up to (3, 1) and (0, -1): the boundary 3 x_1 + x_2 = 0 is 1/sqrt(10) from (0, 1)
+    centres, labels = rows([1e17, 0.0], [3.0, 1.0], [-1e17, 0.0], [0.0, -1.0]), torch.tensor([1.0, 1, 1, -1]).double()
+    X, y = rows([0.0, 1.0]), torch.ones(1, dtype=torch.float64)
+    assert bracket(AverageClassifier(centres, labels), X, y).lower <= 10**-0.5
+    torch.testing.assert_close(average_radius(X, y, centres, labels), rows(10**-0.5), rtol=1e-14, atol=0)
+
+
+@pytest.mark.parametrize("size", [1e-170, 1e-162, 1.0, 1e160])
+def test_centres_whose_squares_underflow(size):
+    # F > 0 where <x, mu_1> > <x, mu_2>: a half-space
+    centres = torch.diag(torch.tensor([2.987171175686864, 2.646834345851655], dtype=torch.float64)) * size
+    net = CentreClassifier(centres, torch.tensor([1.0, -1.0], dtype=torch.float64), p=1.7)
+    a, b = centres.diag() / size
+    true = (2 * a - b) / torch.hypot(a, b)
+    found = bracket(net, rows([2.0, 1.0]), torch.ones(1, dtype=torch.float64))
+    assert 0.99 * true <= found.lower <= true
+
+
+@pytest.mark.parametrize("size", [1e-120, 1.0, 1e120])
+def test_powers_of_norms_that_float64_does_not_hold(size):
+    # |mu|^(p-1) = 1e-600 and 1e600: the logits do not exist, but their ratio does
+    net = CentreClassifier(size * torch.eye(2).double(), torch.tensor([1.0, -1.0], dtype=torch.float64), p=6.0)
+    plain = net.as_polyrelu_net()
+    assert plain.log_contributions().tolist() == pytest.approx([6 * math.log(size)] * 2, rel=1e-14, abs=1e-14)
+
+
+@pytest.mark.parametrize("p", [1.5, 3.0, 100.0, 1e4])
+def test_powers_of_norms_are_rounded_once(p):
+    centres = torch.randn(3, 7, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    net = CentreClassifier(centres, torch.tensor([1.0, -1.0, 1.0], dtype=torch.float64), p=p).as_polyrelu_net()
+    for row, log in zip(centres.tolist(), net.log_contributions().tolist(), strict=True):
+        exact = mpmath.log(mpmath.sqrt(mpmath.fsum(mpmath.mpf(one) ** 2 for one in row))) * p
+        assert log == pytest.approx(float(exact), rel=4e-16, abs=4e-16)

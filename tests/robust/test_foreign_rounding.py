@@ -287,3 +287,50 @@ def test_rounding_of_a_scaled_hidden_layer_is_taken_off_its_radius(middle):
     assert all(Fraction(r) <= true for r, true in zip(radius.tolist(), exact, strict=True))
     if middle < 1e6:
         assert (radius > 0.9 * torch.tensor([float(true) for true in exact])).double().mean() > 0.5
+
+
+def stacked(*layers):
+    """Linear layers with these weights and biases (None: without), then a net if one is given."""
+    parts = []
+    for weight, bias in layers:
+        weight = torch.as_tensor(weight, dtype=torch.float64)
+        parts.append(nn.Linear(weight.shape[1], len(weight), bias=bias is not None, dtype=torch.float64))
+        with torch.no_grad():
+            parts[-1].weight.copy_(weight)
+            if bias is not None:
+                parts[-1].bias.copy_(torch.as_tensor(bias, dtype=torch.float64))
+    return parts
+
+
+def relu_net(weight, output):
+    net = PolyReLUNet(len(weight[0]), len(weight), 1, len(output), init="zeros", dtype=torch.float64)
+    with torch.no_grad():
+        net.weight.copy_(torch.tensor(weight))
+        net.output.copy_(torch.tensor(output))
+    return net
+
+
+def test_rounding_of_small_products_is_not_lost_in_their_squares():
+    # W2 W1 = c (b - a) s^2 with b = a less an ulp: computed as 0, truly c 2^-52 s^2; |x| = 1/sqrt(2) reaches the bias
+    s, ulp = 2.0**-300, 2.0**-52
+    a = np.array([1 + 11 * ulp, 1 + 11 * ulp])
+    W1, W2 = np.stack([a, a - ulp]) * s, np.array([[-1.0, 1.0], [-1.0, 1.0]]) * (1 + 2.0**-30) * s
+    slope = float(Fraction(W2[0, 0]) * Fraction(W1[0, 0]) + Fraction(W2[0, 1]) * Fraction(W1[1, 0]))
+    module = nn.Sequential(
+        *stacked((W1, None), (W2, [-slope, 0.0])), relu_net([[1.0, 0.0], [-1.0, 0.0]], [[1.0, -1.0]])
+    )
+    found = certified(module, torch.zeros(1, 2, dtype=torch.float64), torch.ones(1, dtype=torch.float64), 2)
+    assert found <= 0.5**0.5
+
+
+def test_products_that_underflow_and_come_back():
+    # 1e-200 1e-200 1e300 x - 1e-100 is negative up to x = 1, though the first product is 0 in float64
+    module = nn.Sequential(*stacked(([[1e-200]], None), ([[1e-200]], None), ([[1e300]], None), ([[1.0]], [-1e-100])))
+    found = certified(module, torch.zeros(1, 1, dtype=torch.float64), -torch.ones(1, dtype=torch.float64), 2)
+    assert found <= 1
+
+
+def test_a_radius_that_overflows_is_finite():
+    module = nn.Sequential(*stacked(([[1e-300]], [1e10])), relu_net([[1.0]], [[1.0]]))
+    found = certified(module, torch.zeros(1, 1, dtype=torch.float64), torch.ones(1, dtype=torch.float64), 2)
+    assert 1e307 < found < math.inf

@@ -12,6 +12,7 @@ from torch import Tensor
 from polyrelu.checks import checked
 from polyrelu.errors import require
 from polyrelu.nets._base import real
+from polyrelu.nets.ideal import exact_sums
 from polyrelu.robust.certify._level import Problems, least_cost
 from polyrelu.robust.norms import lengths
 
@@ -38,15 +39,18 @@ def average_radius(X: Tensor, y: Tensor, centres: Tensor, labels: Tensor) -> Ten
     (n,) float64
     """
     X, y, centres, labels = _checked(X, y, centres, labels)
-    plus, minus = centres[labels > 0].sum(dim=0), centres[labels < 0].sum(dim=0)
-    s, t = X @ plus, X @ minus
+    sums = exact_sums(centres, labels)
+    require(bool(sums.isfinite().all()), "centres", "sums that overflow", "sums of each class that float64 holds")
+    unit = _power_of_two(X.abs().amax(dim=1))  # points and sums are of size 1, so that no product overflows
+    (plus, minus), Z = sums / _power_of_two(sums.abs().amax()), X / unit[:, None]
+    s, t = Z @ plus, Z @ minus
     own, other = torch.where(y > 0, s, t), torch.where(y > 0, t, s)
     length = torch.where(y > 0, lengths(plus, 2.0), lengths(minus, 2.0))
     between = lengths(plus - minus, 2.0).expand_as(length)
     # mu_own = 0 or mu_+ = mu_-: F y <= 0 everywhere, and so is the numerator
     to_zero = own / torch.where(length > 0, length, 1.0)
     to_other = (own - other) / torch.where(between > 0, between, 1.0)
-    return torch.minimum(to_zero, to_other).clamp(min=0)
+    return torch.minimum(to_zero, to_other).clamp(min=0) * unit
 
 
 @checked
@@ -136,6 +140,11 @@ def _p1(a: Tensor, b: Tensor) -> Tensor:
     lam = ((A[:, None, :] - b.cumsum(dim=1)[:, :, None]) / (count + m[:, None])).amax(dim=2)
     squares = a[:, None, :].minimum(lam[:, :, None]).square().sum(dim=2) + m * lam.square()
     return squares.amin(dim=1).sqrt()
+
+
+def _power_of_two(size: Tensor) -> Tensor:
+    """The largest one that is not above ``size``; 1 for 0. To divide by it is exact."""
+    return torch.where(size > 0, torch.ldexp(torch.ones_like(size), torch.frexp(size).exponent - 1), 1.0)
 
 
 def _unit(centres: Tensor, precision: float) -> Tensor:

@@ -79,9 +79,10 @@ class Neurons:
     U (h, D) unit rows; output (C, h), the stored numbers times a power of 2 in each column, so that differences of
     classes are as exact as stored, but for what underflows beside the largest of the column; rate (h,) in [0, 1]; bias
     and stored (C, h), the output itself, without the constant, log_weight (h,) what belongs to stored as log_rate does
-    to output. All float64. The constant e^-log_unit makes the largest coefficient about 1: it changes no decision. ``eps`` is the relative error of
-    everything derived from these tensors by sums over D or h and a few powers, ``log_eps`` that of rate and bias, which
-    come out of sums of four logarithms and an exponential; ``run`` what execution adds.
+    to output. All float64. The constant e^-log_unit makes the largest coefficient about 1: it changes no decision.
+    ``eps`` is the relative error of everything derived from these tensors by sums over D or h and a few powers,
+    ``log_eps`` that of rate and bias, which come out of sums of four logarithms and an exponential; ``run`` what
+    execution adds.
     """
 
     p: float
@@ -183,7 +184,7 @@ class Neurons:
         return Rivals(A / size[:, None], beta.clamp(max=HUGE), size * log_size.clamp(min=LEAST_LOG).exp(), rival)
 
     def _logs(self, output: Tensor, stored: Tensor) -> Tensor:
-        """log |coefficient| for numbers in the scale of ``output``, taken from ``stored`` ones where these underflow."""
+        """log |coefficient| of numbers in the scale of ``output``; from ``stored`` ones where they underflow."""
         return torch.where(
             output.abs() > DUST, output.abs().log() + self.log_rate, stored.abs().log() + self.log_weight
         )
@@ -298,7 +299,7 @@ def _execution(net: PolyReLUNet, arithmetic: Arithmetic, top: float, mass: float
 
 
 def _differences(logits: Tensor, own: Tensor, rival: Tensor) -> Tensor:
-    """Of logit ``own`` and logit ``rival``, rows or numbers of ``logits``: before any product, so the error is relative.
+    """Rows, or numbers, ``own`` less ``rival``: before any product, so that the error is relative.
 
     For one logit ``own`` is the label, +1 or -1.
     """
@@ -309,6 +310,6 @@ def _differences(logits: Tensor, own: Tensor, rival: Tensor) -> Tensor:
 
 
 def _masses(logits: Tensor, own: Tensor, rival: Tensor) -> Tensor:
-    """The same for the sum of their absolute values."""
+    """Sums of their absolute values."""
     size = logits.abs()
     return size[own] + size[rival] if len(size) > 1 else size.expand(len(own), *size.shape[1:])
