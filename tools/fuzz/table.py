@@ -17,7 +17,7 @@ class Tally:
         self.total, self.done, self.grown = total, 0, 0
         self.counts: dict[str, Counter[str]] = defaultdict(Counter)
         self.findings: list[Outcome] = []
-        self._shown = -10.0
+        self._shown = -30.0
 
     def add(self, outcome: Outcome) -> None:
         """Count one."""
@@ -37,15 +37,14 @@ class Tally:
             print(outcome.details)
 
     def progress(self, seconds: float) -> None:
-        """So many done and the time left, every few seconds; on a line of its own where nobody watches."""
-        if seconds - self._shown < 5 and self.done < self.total:
+        """So many done and the time left, every 5 seconds; where nobody watches every 30, on a line of its own."""
+        terminal = sys.stderr.isatty()
+        if seconds - self._shown < (5 if terminal else 30) and self.done < self.total:
             return
         self._shown = seconds
         left = seconds / self.done * (self.total - self.done)
         text = f"{self.done} of {self.total} cases, {len(self.findings)} findings, {left / 60:.1f} minutes left"
-        end = "\r" if sys.stderr.isatty() and self.done < self.total else "\n"
-        if sys.stderr.isatty() or self.done == self.total or self.done % 500 < 20:
-            print(f"{text:<78}", end=end, file=sys.stderr, flush=True)
+        print(f"{text:<78}", end="\r" if terminal and self.done < self.total else "\n", file=sys.stderr, flush=True)
 
     def table(self, seconds: float) -> str:
         """A row for each kind, and the sum."""
