@@ -39,7 +39,9 @@ class FixedOutputNet(Net):
         seed: int = 0,
         dtype: torch.dtype = torch.float32,
     ) -> None:
-        super().__init__(dim, 1, counts(dim=dim, width=width) | _start(scale, seed))
+        sizes = counts(dim=dim, width=width)
+        super().__init__(dim, 1, sizes | _start(scale, seed))
+        dim, width = sizes.values()  # Python's, which do not wrap around
         source = generator(seed)
         w_std, b_std = (1 / math.sqrt(dim), 1 / dim) if scale is None else (scale, scale)
         self.weight = normal((2 * width, dim), w_std, source, floating(dtype))

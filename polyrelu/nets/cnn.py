@@ -36,6 +36,7 @@ class SmallCNN(Net):
         dtype: torch.dtype = torch.float32,
     ) -> None:
         sizes = counts(side=side, outputs=outputs, hidden=hidden)
+        side, outputs, hidden = sizes.values()  # Python's, which do not wrap around
         super().__init__(side * side, outputs, sizes | start(scale, seed) | {"bias": choice("bias", bias, BIASES)})
         self.side = side
         left = math.ceil(math.ceil(side / 2) / 2)  # SAME pools round up

@@ -85,10 +85,10 @@ class PolyReLUNet(Net):
         }
         plan = Plan(self.dim, self.width, self.outputs, generator(seed), centres, self.start["nudge"])
         shape = INITIALISATIONS[init](plan)
-        held = hold(polar_of(shape.W, shape.V).shifted(math.log(scale)), floating(dtype))
+        held = hold(polar_of(shape.W, shape.V).shifted(math.log(self.start["scale"])), floating(dtype))
         self.weight = nn.Parameter(held.weight)
         self.output = nn.Parameter(held.output)
-        self.register_parameter("bias", nn.Parameter((scale * shape.bias).to(dtype)) if bias else None)
+        self.register_parameter("bias", nn.Parameter((self.start["scale"] * shape.bias).to(dtype)) if bias else None)
         self.register_buffer("centre", None if centre is None else _centre(centre, self.dim, dtype))
         self.register_buffer("log_scale", held.log_scale)
         self.register_buffer("log_balance", held.log_balance)

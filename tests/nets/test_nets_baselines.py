@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -205,3 +206,16 @@ def test_shapes_dtypes_and_finite_gradients(name, n, outputs, dtype):
 def test_bad_arguments_are_named(make, message):
     with pytest.raises(InputError, match=message):
         make()
+
+
+@pytest.mark.parametrize(
+    ("make", "plain", "odd"),
+    [
+        (lambda side: SmallCNN(side, 2, hidden=2), 20, np.uint8(20)),  # 20 * 20 wraps around
+        (lambda width: FixedOutputNet(2, width), 200, np.uint8(200)),
+        (lambda scale: PolyReLUNet(2, 3, scale=scale, bias=True), 2.0**64, np.uint64(2**64 - 1)),
+    ],
+)
+def test_sizes_and_scales_of_numpy_are_as_python_s(make, plain, odd) -> None:
+    first, second = make(plain).state_dict(), make(odd).state_dict()
+    assert all(torch.equal(first[name], second[name]) for name in first)
