@@ -9,8 +9,15 @@ class InputError(ValueError):
     """Bad input, caught at the door; the command line turns it into one line and exit code 2."""
 
 
+class InputTypeError(InputError, TypeError):
+    """The same where scikit-learn's conventions ask for a TypeError."""
+
+
 def require(condition: bool, argument: str, given: Any, allowed: str) -> None:
     """Raise ``InputError("alpha=-0.1: expected a number >= 0.")`` unless ``condition`` holds."""
     if not condition:
-        given = given if not isinstance(given, str) else given.encode("utf-8", "replace").decode()
+        try:
+            given = str(given).encode("utf-8", "replace").decode()
+        except Exception:  # an object that cannot be shown is named
+            given = type(given).__name__
         raise InputError(f"{argument}={given}: expected {allowed}.")

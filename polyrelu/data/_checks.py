@@ -30,4 +30,5 @@ def seeded(argument: str, given: object) -> None:
 
 def drawable(dtype: object) -> None:
     """Random rows are drawn in float32 or float64 only; other types are reached through ``Dataset.to``."""
-    require(dtype in (torch.float32, torch.float64), "dtype", dtype, "torch.float32 or torch.float64")
+    good = isinstance(dtype, torch.dtype) and dtype in (torch.float32, torch.float64)
+    require(good, "dtype", dtype, "torch.float32 or torch.float64")

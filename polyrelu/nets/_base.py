@@ -10,6 +10,7 @@ from contextvars import ContextVar
 from numbers import Integral, Real
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -104,7 +105,15 @@ def count(argument: str, value: Any, least: int = 1) -> int:
     """``value`` as an int >= ``least``, or an InputError naming ``argument``."""
     whole = isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least
     require(whole, argument, value, f"a whole number >= {least}")
+    require(int(value) < 2**63, argument, value, "a whole number below 2^63")
     return int(value)
+
+
+def flag(argument: str, value: Any) -> bool:
+    """``value`` as True or False; 1 and 0 will do."""
+    plain = isinstance(value, Integral | np.bool_) and value in (0, 1)
+    require(plain, argument, value, "True or False")
+    return bool(value)
 
 
 def real(argument: str, value: Any, *, least: float = -math.inf, above: float = -math.inf) -> float:

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from polyrelu.errors import require
-from polyrelu.nets._base import Net, choice, counts, floating, generator, normal, real, start
+from polyrelu.nets._base import Net, choice, counts, flag, floating, generator, normal, real, start
 from polyrelu.nets.power import relu_power
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
@@ -138,7 +138,7 @@ class LogisticRegression(Net):
         dtype: torch.dtype = torch.float32,
     ) -> None:
         sizes = counts(dim=dim, outputs=outputs)
-        super().__init__(dim, outputs, sizes | start(scale, seed) | {"bias": bool(bias)})
+        super().__init__(dim, outputs, sizes | start(scale, seed) | {"bias": flag("bias", bias)})
         self.weight = normal((outputs, dim), scale, generator(seed), floating(dtype))
         self.register_parameter("bias", nn.Parameter(torch.zeros(outputs, dtype=dtype)) if bias else None)
 
@@ -169,7 +169,7 @@ class MLP(Net):
         dtype: torch.dtype = torch.float32,
     ) -> None:
         sizes = counts(dim=dim, width=width, depth=depth, outputs=outputs)
-        kind = {"activation": choice("activation", activation, ACTIVATIONS), "bias": bool(bias)}
+        kind = {"activation": choice("activation", activation, ACTIVATIONS), "bias": flag("bias", bias)}
         super().__init__(dim, outputs, sizes | start(scale, seed) | kind)
         self.phi = ACTIVATIONS[activation]
         source, dtype = generator(seed), floating(dtype)

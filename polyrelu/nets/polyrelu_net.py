@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -15,10 +15,23 @@ from torch.nn import functional
 
 from polyrelu.checks import plain_tensor
 from polyrelu.errors import require
-from polyrelu.nets._base import Net, check_power, choice, count, dtype_named, floating, generator, no_larger_than, real
+from polyrelu.nets._base import (
+    Net,
+    check_power,
+    choice,
+    count,
+    dtype_named,
+    flag,
+    floating,
+    generator,
+    no_larger_than,
+    real,
+)
 from polyrelu.nets.initial import INITIALISATIONS, Plan
 from polyrelu.nets.polar import Held, Polar, hold, polar_of
 from polyrelu.nets.power import relu_power
+
+M = TypeVar("M", bound=nn.Module)
 
 
 class PolyReLUNet(Net):
@@ -76,7 +89,7 @@ class PolyReLUNet(Net):
         super().__init__(dim, outputs, {})
         self.width = count("width", width)
         self.p = real("p", p, least=1)
-        self.normalise_input = bool(normalise_input)
+        self.normalise_input = flag("normalise_input", normalise_input)
         self.start: dict[str, Any] = {
             "init": choice("init", init, INITIALISATIONS),
             "scale": real("scale", scale, above=0),
@@ -88,7 +101,8 @@ class PolyReLUNet(Net):
         held = hold(polar_of(shape.W, shape.V).shifted(math.log(self.start["scale"])), floating(dtype))
         self.weight = nn.Parameter(held.weight)
         self.output = nn.Parameter(held.output)
-        self.register_parameter("bias", nn.Parameter((self.start["scale"] * shape.bias).to(dtype)) if bias else None)
+        drawn = (self.start["scale"] * shape.bias).to(dtype)
+        self.register_parameter("bias", nn.Parameter(drawn) if flag("bias", bias) else None)
         self.register_buffer("centre", None if centre is None else _centre(centre, self.dim, dtype))
         self.register_buffer("log_scale", held.log_scale)
         self.register_buffer("log_balance", held.log_balance)
@@ -230,6 +244,22 @@ class PolyReLUNet(Net):
     def extra_repr(self) -> str:
         """What ``print(net)`` shows: the config."""
         return ", ".join(f"{key}={value}" for key, value in self.config().items())
+
+
+def doubled(module: M) -> M:
+    """``module`` itself in float64 with every number as it is, for proofs.
+
+    ``.double()`` also moves neurons from the logs to plain weights where float64 holds these, and rounds each class on
+    its own: classes that differ in their last digits then differ by other numbers.
+    """
+    nets = [net for net in module.modules() if isinstance(net, PolyReLUNet)]
+    held = [
+        Held(net.weight.detach().double(), net.output.detach().double(), net.log_scale, net.log_balance) for net in nets
+    ]
+    module.double()
+    for net, numbers in zip(nets, held, strict=True):
+        net._take(numbers)
+    return module
 
 
 def _norms(rows: Tensor) -> Tensor:

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from polyrelu.checks import answer, checked
 from polyrelu.errors import require
 from polyrelu.nets import AverageClassifier, CentreClassifier, PolyReLUNet, ReadOut
+from polyrelu.nets.polyrelu_net import doubled
 from polyrelu.robust._foreign_readers import copied
 from polyrelu.robust.arithmetic import REAL, Arithmetic, arithmetic_of
 from polyrelu.robust.attacks.pool import Labelled, Own, check_pool
@@ -132,7 +133,7 @@ def bracket(
     require(isinstance(budget, Budget), "budget", budget, "a polyrelu.Budget, such as Budget(nodes=300), or None")
     X, y = check_points(net, X, y)
     X, y = X.detach().double(), y.double() if y.is_floating_point() else y
-    own, why = copied(net).double().eval(), altered(net)
+    own, why = doubled(copied(net)).eval(), altered(net)
     exact = _Opaque(own) if why else _as_shallow(own)
     pool = Own(X, y) if pool is None else pool
     check_pool(pool, X, y)

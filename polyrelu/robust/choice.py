@@ -13,6 +13,7 @@ from torch import Tensor
 from polyrelu.data import Dataset
 from polyrelu.errors import require
 from polyrelu.nets import Net
+from polyrelu.nets.polyrelu_net import doubled
 from polyrelu.robust.held import cheaply_held
 from polyrelu.robust.margin import margin_of
 
@@ -76,7 +77,7 @@ def choose_power(
         y = y.double() if y.is_floating_point() else y
         weights = torch.ones(len(aside)) if problem.weights is None else problem.weights[aside].cpu()
         for i, p in enumerate(powers):
-            net = train(problem.subset(kept), p).double().cpu()
+            net = doubled(train(problem.subset(kept), p)).cpu()
             with torch.no_grad():
                 right = margin_of(net(X), y) > 0
             accuracy[i, k] = _mean(right, weights)

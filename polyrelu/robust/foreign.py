@@ -25,6 +25,7 @@ from torch import Tensor, nn
 from polyrelu.checks import answer, plain_tensor, with_numbers
 from polyrelu.errors import InputError, require
 from polyrelu.nets import Net, PolyReLUNet
+from polyrelu.nets.polyrelu_net import doubled
 from polyrelu.robust._foreign_affine import TINY, Affine, folded, growth, size_above, stored
 from polyrelu.robust._foreign_layers import Duels, Flat
 from polyrelu.robust._foreign_numbers import QUERY, ask
@@ -145,7 +146,7 @@ def _checked(model: Any, layers: list[nn.Module], X_like: Any) -> nn.Module:
     alone = len(layers) == 1 and isinstance(layers[0], Net)
     module = layers[0] if alone else nn.Sequential(*layers, Flat())
     try:
-        module = module.double().cpu().eval()
+        module = doubled(module).cpu().eval()
     except Exception as error:
         raise InputError(f"model={type(model).__name__}: not in float64 ({first_line(error)}); {QUERY}.") from error
     if X_like is not None and not isinstance(model, nn.Module):

@@ -13,6 +13,7 @@ from torch import Tensor
 from polyrelu.checks import checked
 from polyrelu.errors import require
 from polyrelu.nets import Net, PolyReLUNet, ReadOut
+from polyrelu.nets.polyrelu_net import doubled
 from polyrelu.robust._foreign_readers import copied
 from polyrelu.robust.arithmetic import REAL, Arithmetic
 from polyrelu.robust.attacks.pool import Labelled, Own
@@ -55,7 +56,7 @@ def held(
     require_genuine(net)
     X, y = check_points(net, X, y)
     X, y = X.detach().double(), y.double() if y.is_floating_point() else y
-    net = copied(net).double().eval()
+    net = doubled(copied(net)).eval()
     proven = _quickly(net, X, y, radius, arithmetic)
     with torch.no_grad():
         unbroken = margin_of(net(X), y) > 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +11,8 @@ from torch import Tensor
 
 from polyrelu.errors import require
 from polyrelu.nets import Net
+from polyrelu.nets._base import flag, real
+from polyrelu.nets.polyrelu_net import doubled
 from polyrelu.robust._foreign_numbers import ask
 from polyrelu.robust._foreign_readers import copied
 from polyrelu.robust.arithmetic import EXECUTED, Arithmetic
@@ -103,9 +104,8 @@ class Provable:
         could break. The truth lies between. Where `certify` proves nothing the first is 0, and the second is the share
         of rows that no perturbation found by `certify` breaks.
         """
-        radius = float(radius) if isinstance(radius, Real) else radius
+        radius, attacked = real("radius", radius, least=0), flag("attacked", attacked)
         if altered(self):
-            require(isinstance(radius, float) and radius >= 0, "radius", radius, "a number >= 0")
             unbroken = self.certify(X, y, pool=pool, seed=seed).upper > radius
             proven = torch.zeros_like(unbroken)
         else:
@@ -149,5 +149,5 @@ class Provable:
         pair = pool is None or (isinstance(pool, tuple | list) and len(pool) == 2)
         require(pair, "pool", type(pool).__name__, "rows and labels, (X, y)")
         points, labels = self._points(X, y)
-        net = copied(self.net_).double().cpu()
+        net = doubled(copied(self.net_)).cpu()
         return net, points, labels, with_neurons(net, points, labels) if pool is None else Own(*self._points(*pool))

@@ -10,18 +10,17 @@ from polyrelu.interrupt import CtrlC
 from polyrelu.robust.bracket import Bracket
 from polyrelu.robust.curve import relative_gaps
 from polyrelu.runs.live import Watched
-from polyrelu.runs.parts import SIZE
 
 
 class EvaluationLive(Watched):
     """Progress on stderr (a terminal, or nothing is shown) and a way to stop.
 
-    The first Ctrl-C ends the evaluation when the part under way is finished and on disk; a second one at once.
-    Finished parts are kept either way, and ``again`` is the command that goes on from there.
+    The first Ctrl-C ends the evaluation when the points under way, some seconds of work, are on disk; a second one at
+    once. Finished points are kept either way, and ``again`` is the command that goes on from there.
     """
 
     def __init__(self, quiet: bool, again: str) -> None:
-        super().__init__(quiet, CtrlC(self.kept, f"finishing the points under way ({SIZE} at most), then stopping"))
+        super().__init__(quiet, CtrlC(self.kept, "finishing the points under way, then stopping"))
         self.ctrl_c.waits = False  # while net and data are read
         self.total = self.done = 0
         self.again = again

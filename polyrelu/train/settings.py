@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+import sys
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, final
 
+import numpy as np
 import torch
 from sklearn.exceptions import ConvergenceWarning
 from torch import Tensor
@@ -26,6 +28,7 @@ WIDTH = 500  # "auto"
 STEPS, EPOCHS = 300, 10  # "auto": so many updates, and passes, at least
 PASSES = 1000  # "auto", of the flow
 ASIDE = 10_000  # rows set aside at most
+PLAIN = "a number, a text, True or False"
 
 _COUNTS = {"width": True, "epochs": True, "batch": False, "patience": False}  # may it be "auto"?
 _SIZES = {"rate": math.inf, "validation_fraction": 1.0, "scale": math.inf, "until": math.inf, "radius": math.inf}
@@ -64,6 +67,8 @@ class HeadSettings:
     @classmethod
     def of(cls, params: Mapping[str, Any], weighted: bool) -> HeadSettings:
         """Checked; ``weighted``: are there weights of samples?"""
+        for name, value in params.items():  # before anything is compared with what may be an array
+            require(value is None or isinstance(value, str | Real | np.bool_), name, type(value).__name__, PLAIN)
         p, solver = params["p"], params["solver"]
         require(p == "auto" or (_number(p, math.inf) and p >= 1), "p", repr(p), "a number >= 1 or 'auto'")
         require(solver in ("adam", "flow"), "solver", repr(solver), "'adam' or 'flow'")
@@ -131,5 +136,6 @@ class HeadSettings:
 
 
 def _number(value: Any, most: float) -> bool:
-    """Is it a number with 0 < value < most?"""
-    return isinstance(value, Real) and not isinstance(value, bool) and 0 < float(value) < most
+    """Is it a number with 0 < value < most, and no larger than float64 holds?"""
+    number = isinstance(value, Real) and not isinstance(value, bool)
+    return number and 0 < value < most and value <= sys.float_info.max

@@ -18,7 +18,7 @@ from sklearn.utils.validation import validate_data
 from polyrelu.checks import plain_array
 from polyrelu.data import Dataset
 from polyrelu.data._rows import Rows, _is_mapped, as_rows
-from polyrelu.errors import InputError, require
+from polyrelu.errors import InputError, InputTypeError, require
 from polyrelu.nets import Net, ReadOut
 
 Array = npt.NDArray[Any]
@@ -178,13 +178,17 @@ def rows_of(estimator: Any, X: Any, *, reset: bool) -> Rows:
 
 @contextmanager
 def as_input_error() -> Iterator[None]:
-    """A ValueError of scikit-learn's checks is an InputError with the same words; TypeErrors it wants as such."""
+    """What scikit-learn's checks raise is an InputError with the same words, and a TypeError where it wants one.
+
+    So is what somebody's object raises while it is looked at.
+    """
     try:
         yield
     except InputError:
         raise
-    except ValueError as error:
-        raise InputError(str(error)) from None
+    except Exception as error:
+        kind = InputTypeError if isinstance(error, TypeError) else InputError
+        raise kind(str(error) or f"expected rows and labels that can be read, not {type(error).__name__}.") from None
 
 
 def labels_of(y: Any, n: int, name: str = "y") -> Array:
@@ -219,8 +223,8 @@ def shown(labels: Array) -> str:
 
 def weights_of(sample_weight: Any, n: int) -> Array:
     """Finite numbers >= 0, one a row, not all 0."""
-    given = np.full(n, sample_weight) if isinstance(sample_weight, Real) else as_numpy(sample_weight)
     with as_input_error(), np.errstate(over="ignore", invalid="ignore"):
+        given = np.full(n, sample_weight) if isinstance(sample_weight, Real) else as_numpy(sample_weight)
         weights: Array = check_array(given, ensure_2d=False, dtype=np.float64, input_name="sample_weight")
     require(weights.shape == (n,), "sample_weight.shape", weights.shape, f"({n},), one weight for each row of X")
     require(bool((weights >= 0).all()), "sample_weight", weights.min(), "weights >= 0")

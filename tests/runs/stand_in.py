@@ -54,5 +54,7 @@ def bracket(net, X, y, *, norm=2, tol=1e-3, budget=None, pool=None, seed=0, prog
 if __name__ == "__main__":
     from polyrelu import cli
 
-    room.bracket, room.Budget = bracket, Budget
+    from polyrelu.runs import evaluation
+
+    room.bracket, room.Budget, evaluation.FIRST = bracket, Budget, 100
     cli.main()

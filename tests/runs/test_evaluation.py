@@ -87,6 +87,13 @@ def calls(monkeypatch):
 
 
 @pytest.fixture(autouse=True)
+def whole_parts(monkeypatch):
+    """Parts are bracketed at once, however fast the machine is."""
+    monkeypatch.setattr(evaluation, "FIRST", 100)
+    monkeypatch.setattr(evaluation, "SHARE", 1e9)
+
+
+@pytest.fixture(autouse=True)
 def quick_pictures(monkeypatch):
     """Drawing takes longer than everything else here; only tests that look at the pictures draw them."""
     monkeypatch.setattr(figures, "save_figure", lambda figure, path: path.write_text("a picture"))
@@ -295,6 +302,37 @@ def test_interrupted_between_parts_and_gone_on(nets, calls, tmp_path, monkeypatc
     result = evaluation.evaluate(settings, tmp_path / "out", watcher)
     assert watcher.heard == [(250, 100), 100, 50, "saving"]
     assert torch.equal(result.bracket.upper, evaluate(nets, tmp_path / "unbroken").bracket.upper)
+
+
+def test_slow_points_are_bracketed_a_few_at_a_time(nets, calls, tmp_path, monkeypatch):
+    monkeypatch.setattr(evaluation, "FIRST", 5)
+    monkeypatch.setattr(evaluation, "SHARE", 5.0)
+    now, costs = [0.0], iter([2.0, 2.0, 1e-3, 1e-3, 10.0, 10.0])
+    bracket = ROOM.bracket
+
+    def slow(net, X, y, **options):
+        now[0] += next(costs, 1e-3) * len(X)
+        return bracket(net, X, y, **options)
+
+    monkeypatch.setattr(ROOM, "bracket", slow)
+    monkeypatch.setattr(evaluation.time, "perf_counter", lambda: now[0])
+
+    class Leaving(Silent):
+        def part(self, bracket):
+            super().part(bracket)
+            if len(self.heard) == 3:
+                raise KeyboardInterrupt
+
+    settings = EvaluationSettings(str(nets / "p1.safetensors"), RECIPE)
+    with pytest.raises(KeyboardInterrupt):
+        evaluation.evaluate(settings, tmp_path / "out", Leaving())
+    watcher = Silent()
+    result = evaluation.evaluate(settings, tmp_path / "out", watcher)
+    assert calls == [5, 2, 5, 88, 100, 1, 1, 48]
+    assert watcher.heard == [(250, 7), 5, 88, 100, 1, 1, 48, "saving"]
+    assert len(names(tmp_path / "out" / "parts")) == 3
+    at_once = evaluate(nets, tmp_path / "unbroken").bracket
+    assert torch.equal(result.bracket.upper, at_once.upper)
 
 
 @pytest.mark.parametrize("damage", ["truncate", "empty", "junk", "missing", "foreign", "status", "short"])

@@ -12,7 +12,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple, final
+from typing import Any, NamedTuple, cast, final
 
 import torch
 from torch import Tensor, nn
@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from polyrelu.checks import check_fields
 from polyrelu.errors import require
 from polyrelu.nets import AverageClassifier, CentreClassifier, PolyReLUNet
+from polyrelu.nets.polyrelu_net import doubled
 from polyrelu.robust.attacks._settings import whole
 from polyrelu.robust.attacks.contract import MinimalAttack
 from polyrelu.robust.attacks.starts import Anchor
@@ -94,7 +95,7 @@ def as_polyrelu(score: object) -> PolyReLUNet:
     known = isinstance(score, (PolyReLUNet, AverageClassifier, CentreClassifier))
     wanted = "a PolyReLUNet, AverageClassifier or CentreClassifier; BoundaryWalk takes any model"
     require(known, "score", type(score).__name__, wanted)
-    copied = copy.deepcopy(score).double()  # type: ignore[attr-defined]
+    copied: Any = doubled(copy.deepcopy(cast(Any, score)))
     return copied if isinstance(copied, PolyReLUNet) else copied.as_polyrelu_net()
 
 

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from polyrelu.errors import require
+from polyrelu.nets.polyrelu_net import doubled
 from polyrelu.robust.bracket import Bracket, BrokenSandwich
 from polyrelu.robust.crosscheck import autoattack_adapter, foolbox_adapter
 from polyrelu.robust.margin import Score, check_points, margin_of
@@ -164,7 +165,7 @@ def _again(net: Score, at: _Sample, result: AttackResult) -> tuple[Tensor, Tenso
     """Which points are right, and the radii found, both with a float64 copy of the net; on the CPU."""
     score, dtype = net, at.X.dtype
     if isinstance(net, nn.Module):
-        score, dtype = copy.deepcopy(net).double(), torch.float64
+        score, dtype = doubled(copy.deepcopy(net)), torch.float64
     label = at.y.to(dtype) if at.y.is_floating_point() else at.y
     x, d = at.X.to(dtype), result.perturbation.to(dtype)
     with torch.no_grad():
