@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +13,7 @@ from torch import Tensor
 
 from polyrelu.errors import require
 from polyrelu.nets import Net
-from polyrelu.nets._base import flag, real
+from polyrelu.nets._base import flag
 from polyrelu.nets.polyrelu_net import doubled
 from polyrelu.robust._foreign_numbers import ask
 from polyrelu.robust._foreign_readers import copied
@@ -104,8 +106,10 @@ class Provable:
         could break. The truth lies between. Where `certify` proves nothing the first is 0, and the second is the share
         of rows that no perturbation found by `certify` breaks.
         """
-        radius, attacked = real("radius", radius, least=0), flag("attacked", attacked)
+        radius = float(min(radius, sys.float_info.max)) if isinstance(radius, Real) else radius
+        attacked = flag("attacked", attacked)
         if altered(self):
+            require(isinstance(radius, float) and radius >= 0, "radius", radius, "a number >= 0")
             unbroken = self.certify(X, y, pool=pool, seed=seed).upper > radius
             proven = torch.zeros_like(unbroken)
         else:

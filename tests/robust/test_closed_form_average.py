@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
+import mpmath
 import pytest
 import torch
 
@@ -47,3 +49,34 @@ def test_points_that_cannot_be_right_have_radius_zero():
     assert (average_radius(X, torch.ones(4), centres, labels) == 0).all()
     same = torch.ones(2, 4, dtype=torch.float64)  # mu_+ = mu_-: F is 0 everywhere
     assert (average_radius(X, torch.ones(4), same, torch.tensor([1.0, -1.0])) == 0).all()
+
+
+def exact_average_radius(x, own, other):
+    """max(0, min over the two half-spaces), in rational numbers and mpmath."""
+
+    def distance(normal):
+        square = sum(one * one for one in normal)
+        value = sum(Fraction(one) * two for one, two in zip(x, normal, strict=True))
+        return (
+            mpmath.mpf(value.numerator)
+            / value.denominator
+            / mpmath.sqrt(mpmath.mpf(square.numerator) / square.denominator)
+        )
+
+    return max(mpmath.mpf(0), min(distance(own), distance([a - b for a, b in zip(own, other, strict=True)])))
+
+
+@pytest.mark.parametrize("size", [1.0, 1e3, 1e6, 1e9, 1e12, 1e17])
+def test_sums_of_both_classes_that_nearly_agree(size):
+    draw = torch.Generator().manual_seed(1)
+    for _ in range(30):
+        centres = torch.randn(4, 3, generator=draw, dtype=torch.float64)
+        centres[::2] += size * torch.randn(3, generator=draw, dtype=torch.float64)
+        exact = [[Fraction(one) for one in row] for row in centres.tolist()]
+        plus, minus = ([a + b for a, b in zip(*exact[k : k + 2], strict=True)] for k in (0, 2))
+        X = torch.randn(8, 3, generator=draw, dtype=torch.float64)
+        labels = torch.tensor([1.0, 1, -1, -1], dtype=torch.float64)
+        for sign, own, other in ((1.0, plus, minus), (-1.0, minus, plus)):
+            found = average_radius(X, torch.full((8,), sign), centres, labels).tolist()
+            for x, radius in zip(X.tolist(), found, strict=True):
+                assert radius == pytest.approx(float(exact_average_radius(x, own, other)), rel=0, abs=2e-15)

@@ -10,6 +10,7 @@ import torch
 import polyrelu
 from polyrelu import Budget, bracket
 from polyrelu.nets import AverageClassifier, CentreClassifier, PolyReLUNet
+from polyrelu.nets.polyrelu_net import doubled
 from polyrelu.robust import bracket as bracket_module
 from polyrelu.robust.bracket import BracketStatus
 from polyrelu.robust.certify.cheap import cheap_radius
@@ -18,6 +19,8 @@ from polyrelu.robust.certify.linear import linear_radius
 from polyrelu.robust.certify.neurons import Neurons, gamma
 from polyrelu.robust.certify.quadratic import quadratic_radius
 from polyrelu.robust.certify.rows import Ball
+from polyrelu.robust.foreign import certified
+from polyrelu.robust.held import held
 from polyrelu.robust.shallow import reduce
 
 NORMS = (1.0, 2.0, math.inf)
@@ -405,3 +408,41 @@ def test_powers_of_norms_are_rounded_once(p):
     for row, log in zip(centres.tolist(), net.log_contributions().tolist(), strict=True):
         exact = mpmath.log(mpmath.sqrt(mpmath.fsum(mpmath.mpf(one) ** 2 for one in row))) * p
         assert log == pytest.approx(float(exact), rel=4e-16, abs=4e-16)
+
+
+def nearly_equal_classes(bias):
+    """Two collinear float32 neurons of two classes an ulp apart, whose differences cancel but for 1e-8; log_scale > 0."""
+    net = PolyReLUNet(1, 2, 1.0, 2, init="zeros", bias=True)
+    draw = np.random.default_rng(int(1000 * bias))
+    high = draw.uniform(1, 2, 2).astype(np.float32)
+    low = np.nextafter(high, np.float32(9))
+    low[0] = np.nextafter(low[0], np.float32(9))
+    steps = [mpmath.mpf(float(a)) - mpmath.mpf(float(b)) for a, b in zip(low, high, strict=True)]
+    log = draw.uniform(1, 5)
+    with torch.no_grad():
+        net.weight.fill_(1.0)
+        net.output.copy_(torch.from_numpy(np.stack([[low[0], high[1]], [high[0], low[1]]])))
+        net.log_scale.copy_(torch.tensor([log, log + 0.5 * float(mpmath.log(steps[0] / steps[1])) - 1e-8]))
+        scales = [mpmath.exp(2 * mpmath.mpf(one)) for one in net.log_scale.tolist()]
+        slope = steps[0] * scales[0] - steps[1] * scales[1]
+        net.bias.copy_(torch.tensor([0.0, float(slope * bias)]))
+    return net, float(1 - mpmath.mpf(float(net.bias[1].detach())) / slope)
+
+
+@pytest.mark.parametrize("bias", [0.3, 0.5, 0.7, 0.8, 0.85, 0.9, 0.95])
+def test_float32_classes_an_ulp_apart_with_logs_are_proven_as_stored(bias):
+    net, true = nearly_equal_classes(bias)
+    X, y = torch.tensor([[1.0]]), torch.tensor([0])
+    assert linear_radius(net, X, y, 2.0) <= true
+    assert bracket(net, X, y).lower <= true
+    assert bracket(net, X, y, norm="inf").lower <= true
+    assert certified(net, X.double(), y) <= true
+    assert not held(net, X, y, 1.001 * true)[0]
+
+
+def test_doubled_changes_no_number():
+    net = PolyReLUNet(3, 5, 3.0, 2, scale=1e-20, seed=0)
+    known = {name: tensor.clone() for name, tensor in net.state_dict().items()}
+    assert net.log_scale.any()
+    for name, tensor in doubled(net).state_dict().items():
+        assert tensor.dtype == torch.float64 and torch.equal(tensor, known[name].double())

@@ -124,3 +124,11 @@ def test_a_head_is_bracketed_without_branching():
     assert ratio.median() > 0.9 and ratio.min() > 0.7
     old = quadratic_radius(exact, points, y[right].double())
     assert (found.lower[right] / old).median() > 1  # longer than the certificate that factors the whole matrix
+
+
+def test_steps_to_where_the_net_overflows_prove_something_all_the_same():
+    net = PolyReLUNet(2, 4, 3, 3, seed=0, dtype=torch.float64)
+    X = torch.randn(5, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    y = net(X).argmax(dim=1)
+    radius = quick_radius(net, X, y, torch.full_like(X, 1e300))
+    assert bool((radius >= 0).all() and radius.isfinite().all())

@@ -1,4 +1,4 @@
-"""Exact l2 radii of the ideal classifiers at any point, to the last digits float64 has.
+"""Exact l2 radii of the ideal classifiers at any point, but for some D roundings of |x| in float64.
 
 The radius is min |d| : y f(x + d) <= 0; misclassified points and the origin have radius 0. Everything is computed in
 float64 from the coordinates <x, mu_k>, for all points at once.
@@ -41,16 +41,12 @@ def average_radius(X: Tensor, y: Tensor, centres: Tensor, labels: Tensor) -> Ten
     X, y, centres, labels = _checked(X, y, centres, labels)
     sums = exact_sums(centres, labels)
     require(bool(sums.isfinite().all()), "centres", "sums that overflow", "sums of each class that float64 holds")
-    unit = _power_of_two(X.abs().amax(dim=1))  # points and sums are of size 1, so that no product overflows
-    (plus, minus), Z = sums / _power_of_two(sums.abs().amax()), X / unit[:, None]
-    s, t = Z @ plus, Z @ minus
-    own, other = torch.where(y > 0, s, t), torch.where(y > 0, t, s)
-    length = torch.where(y > 0, lengths(plus, 2.0), lengths(minus, 2.0))
-    between = lengths(plus - minus, 2.0).expand_as(length)
-    # mu_own = 0 or mu_+ = mu_-: F y <= 0 everywhere, and so is the numerator
-    to_zero = own / torch.where(length > 0, length, 1.0)
-    to_other = (own - other) / torch.where(between > 0, between, 1.0)
-    return torch.minimum(to_zero, to_other).clamp(min=0) * unit
+    between = exact_sums(labels[:, None] * centres, torch.ones_like(labels))[0]  # not a difference of rounded sums
+    unit = _power_of_two(X.abs().amax(dim=1))
+    (plus, minus, between), Z = map(_direction, (*sums, between)), X / unit[:, None]
+    to_zero = torch.where(y > 0, Z @ plus, Z @ minus)
+    # mu_own = 0 or mu_+ = mu_-: F y <= 0 everywhere, and the direction is 0
+    return torch.minimum(to_zero, y * (Z @ between)).clamp(min=0) * unit
 
 
 @checked
@@ -140,6 +136,13 @@ def _p1(a: Tensor, b: Tensor) -> Tensor:
     lam = ((A[:, None, :] - b.cumsum(dim=1)[:, :, None]) / (count + m[:, None])).amax(dim=2)
     squares = a[:, None, :].minimum(lam[:, :, None]).square().sum(dim=2) + m * lam.square()
     return squares.amin(dim=1).sqrt()
+
+
+def _direction(vector: Tensor) -> Tensor:
+    """v/|v|; 0 for 0. Divided by its size first, so that no square under- or overflows."""
+    vector = vector / _power_of_two(vector.abs().amax())
+    length = lengths(vector, 2.0)
+    return vector / torch.where(length > 0, length, 1.0)
 
 
 def _power_of_two(size: Tensor) -> Tensor:

@@ -67,7 +67,8 @@ def least_radius(
         point, rival = rivals[here].nonzero(as_tuple=True)
         pairs = _pairs(neurons, own[here][point], rival)
         with torch.no_grad():
-            logits = net(X[here] + step[here]).view(len(here), -1).masked_fill(~rivals[here], -torch.inf)
+            logits = net(X[here] + step[here]).view(len(here), -1).nan_to_num()  # steps may lead to where it overflows
+            logits = logits.masked_fill(~rivals[here], -torch.inf)
         nearest = rival == logits.argmax(dim=1)[point]
         radius[here] = _least(neurons, frame, squares, X[here], step[here], pairs, point, nearest)
     return radius
