@@ -67,6 +67,18 @@ def test_sub_classes_that_cross_classes_are_refused_and_as_many_as_classes_are_t
     assert np.array_equal(plain.decision_function(X), same.decision_function(X))
 
 
+@pytest.mark.parametrize("name", ["only without weight", "of another class than all others of its name"])
+def test_rows_without_weight_have_no_say_in_the_sub_classes(name):
+    X, y, fine = mixture(60)
+    names = np.array([f"group {k}" for k in fine])
+    more = np.concatenate([X, X[:1]]), np.concatenate([y, y[y != y[0]][:1]])
+    weights, labels = np.r_[np.ones(60), 0.0], [*names, name if name.startswith("only") else names[0]]
+    head = PolyReLUClassifier(**FAST, random_state=0)
+    head.fit(*more, sample_weight=weights, fine_labels=labels)
+    assert head.fine_classes_.tolist() == sorted(set(names)) and head.net_.net.outputs == len(set(names))
+    assert dict(zip(names, y, strict=True)) == dict(zip(head.fine_classes_, head.fine_of_, strict=True))
+
+
 def test_p_is_chosen_by_what_is_proven():
     # Averages hold to 1/sqrt(7) = .38, single centres to .7 (Min & Vidal 2024): at .5 of the length p = 1 is broken.
     X, y, _ = mixture(150)
@@ -205,6 +217,48 @@ def test_portions_need_not_hold_every_class_and_go_on_after_fit_and_load(tmp_pat
     ]:
         with pytest.raises(InputError, match=message):
             call()
+
+
+def test_the_centre_of_portions_is_that_of_the_rows_with_weight():
+    X, y, _ = mixture(60)
+    X[0] = 1e4
+    weights = np.r_[0.0, np.ones(39), np.full(20, 2.0)]
+    head = PolyReLUClassifier(**FAST, random_state=0).partial_fit(X, y, ["minus", "plus"], sample_weight=weights)
+    twice = np.concatenate([X[1:], X[40:]])
+    np.testing.assert_allclose(head.net_.centre, twice.mean(0), rtol=1e-5, atol=1e-6)
+    unit = np.sqrt(((twice - twice.mean(0)) ** 2).sum(1).mean())
+    assert head._going_on.unit == pytest.approx(unit, rel=1e-9)
+
+
+def test_weights_count_in_the_updates_of_portions():
+    X, y, _ = mixture(60)
+
+    def after(weights, X=X, y=y):
+        head = PolyReLUClassifier(**FAST, batch=1000, random_state=0).partial_fit(*mixture(60)[:2], ["minus", "plus"])
+        return head.partial_fit(X, y, sample_weight=weights).net_.weight.detach()
+
+    ones, others = np.ones(60), np.r_[0.0, np.ones(59)]
+    another_row, another_label = np.concatenate([3 - X[:1], X[1:]]), np.concatenate([y[y != y[0]][:1], y[1:]])
+    assert not torch.equal(after(ones), after(ones, another_row, another_label))
+    torch.testing.assert_close(after(others), after(others, another_row, another_label), rtol=1e-6, atol=1e-8)
+    assert not torch.allclose(after(ones), after(others), rtol=1e-4)
+    assert not torch.allclose(after(ones), after(ones + others), rtol=1e-4)
+
+
+def test_every_portion_has_an_order_of_its_own(monkeypatch):
+    X, y, _ = mixture(300)
+    plain, orders = torch.randperm, []
+
+    def drawn(n, **more):
+        orders.append(plain(n, **more))
+        return orders[-1]
+
+    head = PolyReLUClassifier(**FAST, batch=50, random_state=0)
+    monkeypatch.setattr(torch, "randperm", drawn)
+    for _ in range(3):
+        head.partial_fit(X, y, classes=["minus", "plus"])
+    assert len(orders) == 3 and all(sorted(order.tolist()) == list(range(300)) for order in orders)
+    assert len({tuple(order.tolist()) for order in orders}) == 3
 
 
 @pytest.mark.parametrize("before", [1, 5])

@@ -1,6 +1,7 @@
 """Embeddings of images: a network that averages the colours stands for the packaged one, so every number is known."""
 
 import importlib
+import os
 import pickle
 import sys
 import types
@@ -114,6 +115,18 @@ def test_what_was_kept_of_a_changed_image_does_not_count(folder, tmp_path, seen,
     plain(folder / "001.red" / "0.png", (7, 8, 9), size=(400, 400))
     embed.embed(folder, tmp_path / "out.npz", batch=2)
     assert seen == [2, 1]
+    assert read(str(tmp_path / "out.npz")).rows().tolist() == [[7, 8, 9], *COLOURS[1:]]
+
+
+def test_what_was_kept_of_a_changed_image_of_the_same_size_does_not_count(folder, tmp_path, seen, monkeypatch):
+    (folder / "001.red" / "0.png").unlink()
+    image = plain(folder / "001.red" / "0.bmp", (200, 0, 0))
+    before = image.stat()
+    interrupted(monkeypatch, folder, tmp_path / "out.npz", after=2)
+    plain(image, (7, 8, 9))
+    os.utime(image, ns=(before.st_atime_ns, before.st_mtime_ns + 10**9))
+    assert image.stat().st_size == before.st_size
+    embed.embed(folder, tmp_path / "out.npz", batch=2)
     assert read(str(tmp_path / "out.npz")).rows().tolist() == [[7, 8, 9], *COLOURS[1:]]
 
 

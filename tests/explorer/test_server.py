@@ -4,6 +4,7 @@ import asyncio
 import gc
 import http.client
 import json
+import math
 import threading
 import time
 
@@ -76,6 +77,8 @@ def test_nothing_else_is_served(served, path):
         {"centres": [0, 99]},
         {"centres": [True, 2]},
         {"point": [1e9, 0]},
+        {"point": [math.nan, 0]},
+        {"point": [0, -math.inf]},
         {"point": ["1", 0]},
         {"point": [1]},
         {"frame": -1},
@@ -87,7 +90,9 @@ def test_odd_points_are_refused(served, wrong):
     if "tab-of-a-test" not in served.app.state.tabs.open or not served.app.state.tabs.open["tab-of-a-test"].recording:
         served.flow()
     assert served.ask("/point", QUESTION)[0] == 200
-    assert served.ask("/point", {**QUESTION, **wrong})[0] == 422
+    status, _, text = served.ask("/point", {**QUESTION, **wrong})
+    assert status == 422
+    assert json.loads(text)["error"].startswith(f"{next(iter(wrong))}=")
 
 
 def test_a_point_before_any_flow_is_nothing(served):

@@ -6,10 +6,12 @@ import math
 
 import pytest
 import torch
+from mpmath import mp, mpf
 from torch import Tensor
 
 from polyrelu.errors import InputError
 from polyrelu.nets import AverageClassifier, BayesClassifier, CentreClassifier, NearestCentre, RobustClassifier
+from polyrelu.nets.ideal import _log_norm, exact_sums
 
 CASES = [(6, 4), (4, 6), (1, 1), (3, 7)]
 
@@ -188,3 +190,19 @@ def test_ideal_parameters_are_checked():
         CentreClassifier(centres, labels, 0.9)
     with pytest.raises(InputError, match="alpha=0: expected a finite number > 0"):
         BayesClassifier(centres, labels, 0)
+
+
+def test_sums_of_a_class_keep_what_is_left_when_large_numbers_cancel():
+    centres = torch.tensor([[1e8], [1.0], [-1e8], [1.0]])
+    found = exact_sums(centres, torch.tensor([1.0, 1.0, 1.0, -1.0]))
+    assert found.dtype == torch.float32 and found.tolist() == [[1.0], [1.0]]
+    column = torch.tensor([[1e200], [1e100], [1.0], [-1e100], [-1e200], [3.0]], dtype=torch.float64)
+    assert exact_sums(column, torch.tensor([1.0] * 5 + [-1.0])).tolist() == [[1.0], [3.0]]
+
+
+def test_logarithms_of_lengths_have_more_digits_than_float64():
+    rows = torch.randn(40, 7, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    with mp.workdps(60):
+        for row in rows * 10.0 ** torch.linspace(-300, 300, 40, dtype=torch.float64)[:, None]:
+            exact = mp.log(mp.fsum(mpf(part) ** 2 for part in row.tolist())) / 2
+            assert abs(mpf(str(_log_norm(row))) - exact) < 1e-25

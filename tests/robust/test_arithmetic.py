@@ -171,3 +171,10 @@ def test_a_head_predicts_in_its_own_arithmetic_also_under_autocast():
         scores = head.decision_function(X)
         assert (head.net_(torch.from_numpy(X)).float().detach().numpy() != scores).any()
     np.testing.assert_array_equal(scores, head.decision_function(X))
+
+
+def test_no_radius_of_a_normalised_net_as_executed_is_above_three_lengths():
+    net = PolyReLUNet(3, 4, 3.0, normalise_input=True, dtype=torch.float32)
+    radius, length = torch.tensor([1e9, 1.0]).double(), torch.ones(2).double()  # `level` counts |x + d| <= 4 |x|
+    cut = Neurons.of(net, EXECUTED[torch.float32]).cut(radius, length, 2.0)
+    assert 3 * (1 - 1e-9) < cut[0] <= 3 and cut[1] == pytest.approx(1, rel=1e-9)

@@ -30,6 +30,7 @@ from polyrelu.robust.attacks import (
     UniversalDirection,
     Zero,
 )
+from polyrelu.robust.attacks.pool import Pool
 from polyrelu.robust.certify.closed_form import average_radius, centre_radius
 from polyrelu.robust.margin import margin_of
 from polyrelu.robust.norms import dual, lengths
@@ -204,6 +205,18 @@ def test_centre_to_centre_without_centres_goes_to_samples():
     net = CentreClassifier(MIX.centres, MIX.labels, 3)
     found = CentreToCentre()(net, MIX.centres, MIX.labels)  # the only samples are the centres themselves
     torch.testing.assert_close(found.radius, torch.full((8,), 0.5**0.5).double())
+
+
+@pytest.mark.parametrize("labels", [(1.0, -1.0), (0, 1, 2, 3)])
+def test_what_a_pool_has_against_a_class_is_of_the_others_only(labels):
+    X = torch.randn(24, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    y = torch.tensor(labels).repeat(24 // len(labels))
+    for label in labels:
+        rows, found = Pool(X, y).against(label, 5, 0)
+        others = {other: X[y == other].mean(dim=0) for other in sorted(labels) if other != label}
+        assert label not in found.tolist() and found[5:].tolist() == list(others)
+        torch.testing.assert_close(rows[5:], torch.stack(list(others.values())))
+        assert all(((X == row).all(dim=1) & (y == own)).any() for row, own in zip(rows[:5], found[:5], strict=True))
 
 
 def test_zero_start_is_fooled_on_the_cubic_net_and_ours_is_not():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import pytest
@@ -12,7 +13,7 @@ from polyrelu.nets import CentreClassifier, PolyReLUNet
 from polyrelu.robust.attacks import strongest
 from polyrelu.robust.certify.cheap import Neurons
 from polyrelu.robust.certify.linear import linear_radius
-from polyrelu.robust.certify.quadratic import Frame, Rows, quadratic_radius
+from polyrelu.robust.certify.quadratic import Frame, Rows, quadratic_radius, rows_of
 from polyrelu.robust.margin import margin_of
 
 
@@ -74,6 +75,22 @@ def test_the_bound_is_below_the_margin_in_the_whole_ball(p, normalised):
         found = rows.bound(rho, touch, torch.full_like(rho, math.nan))
         assert found.value.isfinite().all() and (found.value <= margins.amin(dim=0)).all()
         touch = found.shift
+
+
+@pytest.mark.parametrize("p", [1.0, 2.0, 3.5])
+@pytest.mark.parametrize("dim, width", [(30, 9), (8, 20)])
+def test_neurons_away_from_their_frame_are_counted_in_proportion_to_the_radius(p, dim, width):
+    net, X, y = case(p, dim=dim, width=width, points=1)
+    neurons = Neurons.of(net)
+    frame, rivals, placed = Frame.of(neurons), neurons.rivals(int(y)), neurons.place(X, 2.0)
+    rows = rows_of(neurons, frame, X, placed, rivals, torch.zeros(len(rivals.A), dtype=torch.int64))
+    away = dataclasses.replace(rows, frame=dataclasses.replace(frame, spare=frame.spare + 0.1))
+    for rho in torch.tensor([[0.01], [0.3], [2.0]]).double().expand(3, len(rows.beta)):
+        touch = torch.zeros_like(rows.T)
+        fall = rows.below(rho, touch).constant - away.below(rho, touch).constant
+        top = (rows.T + rho[:, None]).relu()
+        slope = (rows.A.abs() * p * torch.where(top > 0, top.pow(p - 1), 0.0)).sum(dim=1)
+        torch.testing.assert_close(fall, 1.01 * slope * 0.1 * rho, rtol=1e-4, atol=1e-9)
 
 
 def test_exact_where_the_margin_is_quadratic():

@@ -101,6 +101,21 @@ def test_another_sub_class_of_the_own_class_may_prove_more():
     assert found.lower[0] > 5 * alone and found.upper[0] >= math.sqrt(0.5) * (1 - 1e-9)
 
 
+def test_a_constant_added_to_every_logit_changes_no_proof_of_another_sub_class():
+    proven = []
+    for constant in (0.0, -100.0):
+        net = PolyReLUNet(3, 3, 1, 3, bias=True, dtype=DOUBLE)
+        with torch.no_grad():
+            net.weight.copy_(torch.eye(3))
+            net.output.copy_(torch.diag(torch.tensor([10.0, 1.0, 1.0])))
+            net.bias.fill_(constant)
+        X, y = torch.tensor([[0.11, 1.0, 0.0]], dtype=DOUBLE), torch.tensor([0])
+        proven.append(float(bracket(ReadOut(net, (0, 0, 1)), X, y).lower[0]))
+    assert proven[1] == pytest.approx(proven[0], rel=1e-6) and proven[0] > 5 * 1.1 / math.sqrt(
+        101
+    )  # that of the winner
+
+
 @pytest.mark.parametrize("width", (8, 90))
 @pytest.mark.parametrize("p", (1, 1.5, 3))
 def test_sound_on_random_heads(p, width):

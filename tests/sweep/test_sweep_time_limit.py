@@ -2,6 +2,7 @@
 
 import json
 import math
+import time
 
 import pytest
 from timed import SENTENCE, Clock, check_ended, limited, sweep_of, tries
@@ -24,6 +25,31 @@ def test_another_worker_takes_the_place_of_the_one_that_was_ended(tmp_path, monk
     clock.finished = lambda record: setattr(clock, "left", 1)  # put forward only while x = 1 is at work
     records = run_sweep(sweep_of(tmp_path, (1, 2, 3)), tmp_path / "out", workers=1, time_limit=500, watcher=clock)
     assert [record.result for record in records] == [None, 4, 9] and records[0].error == SENTENCE
+
+
+def test_a_setting_is_not_charged_for_those_its_worker_had_before(tmp_path, monkeypatch):
+    class Steps(Clock):
+        """The first two take 300 seconds each; while x = 1 is at work, every tick is 50."""
+
+        def monotonic(self):
+            return 1.0 + self.ahead
+
+        def started(self, key, settings):
+            self.began = self.monotonic()
+
+        def finished(self, record):
+            self.ahead += 300 * (record.settings["x"] != 1)
+            super().finished(record)
+
+        def tick(self):
+            assert time.monotonic() < self.until, "it did not end"
+            self.ahead += 50 * (not self.left)
+
+    clock = Steps(tmp_path / "mark", others=2)
+    monkeypatch.setattr(local, "time", clock)
+    records = run_sweep(sweep_of(tmp_path), tmp_path / "out", workers=1, time_limit=500, watcher=clock)
+    assert [record.error for record in records] == ["", "", SENTENCE]
+    assert clock.monotonic() - clock.began > 500
 
 
 def test_it_is_tried_again_with_more_time_or_when_asked_and_not_otherwise(tmp_path, monkeypatch):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import inspect
 import json
 import math
 import os
@@ -19,10 +20,10 @@ from waiting import ended
 import polyrelu
 from polyrelu.nets import AverageClassifier, CentreClassifier
 from tools.campaign.certificates import CERTIFICATES, NO_CERTIFICATES, NORMS
-from tools.campaign.chunk import Record, run_chunk
+from tools.campaign.chunk import Record, compare, run_chunk
 from tools.campaign.exact import broken
 from tools.campaign.families import FAMILIES
-from tools.campaign.families.draw import build
+from tools.campaign.families.draw import build, drawn
 from tools.campaign.names import definitions, located
 from tools.campaign.reproduce import reproduce, stored_scores, write_cases
 from tools.campaign.run import Plan
@@ -74,19 +75,25 @@ def test_a_certificate_that_vanished_is_named():
 
 
 def plant(monkeypatch, name, factor):
-    """Multiply what a public function proves."""
-    for module in definitions()[name]:
+    """Multiply what a public function proves; of a head, whose replaced methods prove nothing, the bracket it calls."""
+    head = name == "PolyReLUClassifier.certify"
+    name, modules = ("bracket", ["polyrelu.robust.provable"]) if head else (name, definitions()[name])
+    for module in modules:
         place = importlib.import_module(module)
         true = getattr(place, name)
 
         @functools.wraps(true)
         def unsound(*args, true=true, **kwargs):
+            if "radius" in inspect.signature(true).parameters:
+                return true(*args[:3], args[3] / factor)
             return _longer(true(*args, **kwargs), factor)
 
         monkeypatch.setattr(place, name, unsound)
 
 
 def _longer(proven, factor):
+    if proven is None:
+        return None
     if isinstance(proven, torch.Tensor):
         return proven * factor
     if hasattr(proven, "_replace"):
@@ -94,17 +101,35 @@ def _longer(proven, factor):
     return polyrelu.Bracket(**{**vars(proven), "lower": proven.lower * factor})
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["bracket", "cheap_radius", "linear_radius", "certified_radius", "quadratic_radius", "quick_radius", "least_radius",
-     "certify", "centre_radius"],
-)  # fmt: skip
+SHARP = {  # (family, seed, chunk, net) where a certificate proves nearly all there is, if that is not ("ideal", 1, 0)
+    "average_radius": ("ideal", 0, 0, 0),
+    "nearest_centre_radius": ("ideal", 1, 0, 2),
+    "held": ("ideal", 0, 0, 2),
+    "cheaply_held": ("ideal", 1, 1, 1),
+    "certified": ("foreign", 0, 0, 0),
+    "PolyReLUClassifier.certify": ("heads", 0, 0, 1),
+}
+
+
+@pytest.mark.parametrize("name", sorted({certificate.name for certificate in CERTIFICATES}))
 def test_a_planted_error_of_five_percent_is_noticed(name, monkeypatch):
     plant(monkeypatch, name, 1.05)
     some = [certificate for certificate in CERTIFICATES if certificate.name == name]
-    broken_ = run_chunk("ideal", 1, 0, certificates=some, points=4).violations
+    family, seed, chunk, net = SHARP.get(name, ("ideal", 1, 0, None))
+    broken_ = run_chunk(family, seed, chunk, certificates=some, only=net, points=4).violations
     assert {violation["certificate"] for violation in broken_} == {certificate.title for certificate in some}
     assert all(violation["proven"] < 1.0501 * violation["broken"] for violation in broken_)
+
+
+@pytest.mark.parametrize("factor, noticed", [(1.0, False), (1 + 1e-7, True)])
+def test_an_error_in_the_seventh_digit_of_an_exact_certificate_is_noticed(factor, noticed, monkeypatch):
+    # One neuron active at x, p = 1, bias b: the margin is linear and linear_radius exact but for rounding.
+    plant(monkeypatch, "linear_radius", factor)
+    w, rng, record = np.array([3.0, -4.0]), np.random.default_rng(0), Record("half-space", 0, 0)
+    case = drawn(rng, build(w[None], np.ones((1, 1)), 1.0, bias=np.array([-1.0])), np.array([w, 0.3 * w]))
+    compare(record, case, rng, 0, [one for one in CERTIFICATES if one.name == "linear_radius"])
+    assert record.comparisons == 6 and record.ratio == pytest.approx(factor, abs=1e-9)
+    assert {violation["norm"] for violation in record.violations} == (set(NORMS) if noticed else set())
 
 
 def shortest(net, x, label, norm=2.0):
