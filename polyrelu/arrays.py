@@ -29,6 +29,7 @@ DAMAGED = (
     NotImplementedError, RuntimeError, SyntaxError, RecursionError, zipfile.BadZipFile, zlib.error, lzma.LZMAError,
     tokenize.TokenError,
 )  # fmt: skip
+OBJECTS = "Python objects"
 HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 
 
@@ -109,7 +110,7 @@ def _header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
         warnings.simplefilter("ignore")  # Python 2 wrote 3L, which is read too
         shape, fortran, dtype = HEADERS[version](stream)
     if dtype.hasobject:
-        raise ValueError("it holds Python objects, or no numbers at all")
+        raise ValueError(f"{OBJECTS}, or no numbers at all")
     return shape, fortran, dtype
 
 

@@ -306,7 +306,7 @@ class PolyReLUClassifier(Provable, ClassifierMixin, BaseEstimator):  # type: ign
         return head
 
     def _settings(self, sample_weight: Any) -> HeadSettings:
-        params = {key: value for key, value in self.get_params().items() if key != "random_state"}
+        params = {key: value for key, value in self.get_params(deep=False).items() if key != "random_state"}
         return HeadSettings.of(params, weighted=sample_weight is not None)
 
     def _seed(self) -> int:

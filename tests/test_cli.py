@@ -622,3 +622,15 @@ def test_evaluate_help_has_groups_example_and_exit_status():
     assert result.exit_code == 0
     for words in ("NET", "DATA", "Effort for each point", "--budget-nodes", "Example", "3 a proof exceeded an attack"):
         assert words in result.stdout
+
+
+def test_the_package_is_a_program_too():
+    said = subprocess.run(
+        [sys.executable, "-m", "polyrelu", "--version"],
+        capture_output=True,
+        text=True,
+        timeout=LIMIT,
+        env=ALONE,
+        check=True,
+    )
+    assert polyrelu.__version__ in said.stdout

@@ -16,7 +16,7 @@ from polyrelu import (
     SymmetricSeparable,
     descend,
 )
-from polyrelu.nets import relu_power
+from polyrelu.nets import FixedOutputNet, relu_power
 
 X = np.array([[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [0.1, 0.9]] * 6)
 Y = np.array([0, 0, 1, 1] * 6)
@@ -75,3 +75,76 @@ def test_a_function_that_does_not_take_epoch_and_net_is_named():
 
     with pytest.raises(TypeError, match="of the caller's own"):
         descend(net, data, steps=2, each_epoch=wrong)
+
+
+class Raises:
+    """An object that cannot be looked at."""
+
+    def __getattr__(self, name):
+        raise RuntimeError("no")
+
+    def __str__(self):
+        raise KeyError("no")
+
+    def __len__(self):
+        raise MemoryError
+
+
+def kind(odd):
+    return type(odd).__name__
+
+
+ODD_ROWS = [{}, set(), object(), len, 10**400, [[10**400, 1.0]], np.matrix([[1.0, 2.0]]), Raises(), [[Raises(), 1.0]]]
+
+
+@pytest.mark.parametrize("odd", ODD_ROWS, ids=kind)
+@pytest.mark.parametrize("ask", ["fit", "predict", "certify", "attack", "score", "partial_fit"])
+def test_rows_that_are_none_are_refused_by_heads(odd, ask):
+    head = PolyReLUClassifier(epochs=1, random_state=0).fit(X, Y)
+    given = (odd, [0, 1]) if ask in ("fit", "score", "partial_fit") else (odd,)
+    with pytest.raises(InputError):
+        getattr(head, ask)(*given)
+
+
+@pytest.mark.parametrize("odd", [{}, set(), object(), len, Raises(), 10**400], ids=kind)
+@pytest.mark.parametrize("name", ["y", "sample_weight", "fine_labels"])
+def test_labels_and_weights_that_are_none_are_refused_by_heads(odd, name):
+    with pytest.raises(InputError):
+        PolyReLUClassifier(epochs=1).fit(X, **{"y": Y, name: odd})
+
+
+@pytest.mark.parametrize("odd", [np.zeros(2), torch.zeros(2), Raises(), [1]], ids=kind)
+@pytest.mark.parametrize("name", sorted(PolyReLUClassifier().get_params().keys() - {"random_state"}))
+def test_settings_that_are_none_are_refused_by_heads(odd, name):
+    with pytest.raises(InputError, match=name):
+        PolyReLUClassifier(**{"epochs": 1, name: odd}).fit(X, Y)
+
+
+@pytest.mark.parametrize("name", ["p", "rate", "scale", "until", "radius", "validation_fraction"])
+def test_settings_that_no_float_holds_are_refused_by_heads(name):
+    with pytest.raises(InputError, match=name):
+        PolyReLUClassifier(**{"epochs": 1, name: 10**400}).fit(X, Y)
+
+
+def test_scores_at_radii_that_no_float_holds_and_odd_switches():
+    head = PolyReLUClassifier(epochs=1, random_state=0).fit(X, Y)
+    assert head.robust_score(X, Y, 10**400) == 0
+    with pytest.raises(InputError, match="attacked"):
+        head.robust_score(X, Y, 0.1, attacked=np.array([]))
+
+
+@pytest.mark.parametrize("odd", [np.zeros(2), torch.zeros(2), "yes", None, 2], ids=kind)
+@pytest.mark.parametrize("name", ["bias", "normalise_input"])
+def test_switches_of_nets_are_true_or_false(odd, name):
+    with pytest.raises(InputError, match=name):
+        PolyReLUNet(2, 3, **{name: odd})
+
+
+def test_sizes_that_no_machine_counts_are_refused():
+    with pytest.raises(InputError, match="dim"):
+        FixedOutputNet(10**400, 2)
+
+
+def test_objects_that_cannot_be_shown_are_refused_by_their_type():
+    with pytest.raises(InputError, match="p=Raises: expected"):
+        PolyReLUNet(2, 3, p=Raises())

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError
 
 from polyrelu import arrays
-from polyrelu.arrays import map_npy
+from polyrelu.arrays import OBJECTS, map_npy
 from polyrelu.data import _archives, _sheets
 from polyrelu.data._columns import Takes, whole
 from polyrelu.data._rows import BLOCK
@@ -237,6 +237,11 @@ def _told(path: Path) -> Iterator[None]:
         raise
     except DAMAGED as error:
         reason = str(error).strip().split("\n")[0] or type(error).__name__
+        if reason.startswith(OBJECTS):
+            raise InputError(
+                f"data={path}: rows or labels are {OBJECTS}, which may be code and are not read: expected numbers or "
+                "text; y.astype(str) makes text of labels."
+            ) from None
         raise InputError(
             f"data={path}: expected a whole {path.suffix.lower()} file; it is cut short or foreign ({reason})."
         ) from None

@@ -256,6 +256,11 @@ def _check_classes(table: Table, data: str) -> None:
     if len(found) < 2:
         raise InputError(f"data={data}: has one class only, {found[0]} in all {len(y)} rows: expected at least two.")
     column = f"column {table.label!r}" if table.label else "the labels"
+    if y.dtype.kind == "f" and len(found) <= len(y) / 2:
+        raise InputError(
+            f"data={data}: {column} holds numbers that are not whole, such as {found[0]:g} and {found[1]:g}: expected "
+            "classes, whole numbers or text; y.astype(str) makes text of numbers."
+        )
     if y.dtype.kind == "f" or len(found) > len(y) / 2:
         raise InputError(
             f"data={data}: {column} holds {len(found)} different values in {len(y)} rows, such as {found[0]} and "

@@ -79,6 +79,7 @@ def predict(file: str, data: str, label: str | None, radius: bool, out: Path | N
     blocks = _blocks(data, label, takes)
     first = next(blocks)  # complaints about DATA come before anything is written
     if out is None:
+        require(sys.stdout is not None, "out", None, "--out FILE where there is no stdout")
         return _write(sys.stdout, head, first, blocks, label, radius, typical, watcher, to_stdout=True)
     found: list[Predicted] = []
     identity = {"head": file_hash(file), "rows": CERTIFIED, "tol": TOL, "nodes": NODES, "version": polyrelu.__version__}

@@ -198,6 +198,8 @@ def stored(folder, name):
     rows, kinds, breeds = animals(20)
     if name == "measured.csv":
         path.write_text("a,b,y\n" + "".join(f"{i},{i},{i}.5\n" for i in range(20)))
+    elif name == "halves.csv":
+        path.write_text("a,b,y\n" + "".join(f"{i},{i},{i % 3}.5\n" for i in range(20)))
     elif name == "ids.csv":
         path.write_text("a,b,y\n" + "".join(f"{i},{i},{i}\n" for i in range(20)))
     elif name == "one.npz":
@@ -228,6 +230,7 @@ def stored(folder, name):
     ("name", "words", "message"),
     [
         ("measured.csv", (), "column 'y' holds 20 different values in 20 rows"),
+        ("halves.csv", (), "column 'y' holds numbers that are not whole, such as 0.5 and 1.5"),
         ("ids.csv", (), "column 'y' holds 20 different values in 20 rows"),
         ("one.npz", (), "has one class only, cat in all 20 rows"),
         ("rows.npz", (), "has no labels"),

@@ -17,6 +17,7 @@ from polyrelu import Budget, cli
 from polyrelu.data import _sheets
 from polyrelu.data._columns import Takes
 from polyrelu.data.tables import Table
+from polyrelu.errors import InputError
 from polyrelu.estimator import PolyReLUClassifier
 from polyrelu.runs import heads, predictions
 
@@ -265,3 +266,11 @@ def test_stdout_is_flushed_a_chunk_at_a_time_also_when_a_bar_stands_before_it(tm
     assert [text.partition(" rows")[0] for text in told[1::2]] == [
         f"interrupted; the first {count}" for count in (100, 200, 250)
     ]
+
+
+def test_without_stdout_a_file_is_asked_for(tmp_path, monkeypatch, two):
+    _, file = two
+    X, y = points(5, KINDS["two"], seed=2)
+    monkeypatch.setattr(sys, "stdout", None)
+    with pytest.raises(InputError, match="--out FILE where there is no stdout"):
+        predictions.predict(str(file), str(table_of(tmp_path / "new.csv", X, y)), None, False, None, None)

@@ -182,3 +182,10 @@ def test_of_two_arrays_whose_names_differ_in_case_alone_the_first_holds_the_labe
     np.savez(tmp_path / "swor.npz", X=np.zeros((2, 1)), Y=second, y=first)
     assert read_table(tmp_path / "rows.npz").y.tolist() == [0, 1]
     assert read_table(tmp_path / "swor.npz").y.tolist() == [1, 0]
+
+
+def test_labels_of_pandas_are_refused_with_what_to_do(tmp_path):
+    np.save(tmp_path / "rows.npy", np.ones((4, 2)))
+    np.save(tmp_path / "rows_y.npy", np.array(["a", "b"] * 2, dtype=object), allow_pickle=True)
+    with pytest.raises(InputError, match=r"rows or labels are Python objects.*y\.astype\(str\) makes text"):
+        read_table(tmp_path / "rows.npy")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import torch
 
 from polyrelu.nets import ReadOut
 from tools.campaign.families.draw import (
@@ -126,6 +127,18 @@ def _(rng: Random) -> Drawn:
     V = signs(rng, 1, h) + 10 ** -rng.uniform(3, 16) * rng.standard_normal((S, h))
     bias = None if rng.random() < 0.7 else 1 + 10 ** -rng.uniform(3, 16) * rng.standard_normal(S)
     return drawn(rng, build(normal(rng, h, D), V, power(rng), bias=bias))
+
+
+@family("float32, an ulp apart")
+def _(rng: Random) -> Drawn:
+    D, h, _ = sizes(rng)
+    S = int(rng.integers(2, 4))
+    V = rng.uniform(1, 2, (1, h)).astype(np.float32) + 2.0**-23 * rng.integers(-2, 3, (S, h))
+    W = normal(rng, h if rng.random() < 0.5 else 1, D) * np.ones((h, 1))
+    log_scale = rng.uniform(-5, 5) + rng.uniform(-0.1, 0.1, h)
+    bias = 10 ** rng.uniform(-9, -6) * rng.standard_normal(S) * np.exp(2 * log_scale[0]) if rng.random() < 0.7 else None
+    net = build(W, V, power(rng), log_scale=log_scale, bias=bias, dtype=torch.float32)
+    return drawn(rng, net)
 
 
 @family("nearly parallel")
