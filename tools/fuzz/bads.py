@@ -25,12 +25,30 @@ import polyrelu
 
 Random = np.random.Generator
 NUMBERS: tuple[Any, ...] = (
-    0, 1, -1, 2, 3, 2**63, 10**15, 10**30, -(10**30), 0.0, -0.0, 0.5, 1.5, -2.5, 1e-320, 5e-324, 1e-30, 1e30,
+    0, 1, -1, 2, 3, 2**63, 10**15, 10**30, -(10**30), 10**400, 0.0, -0.0, 0.5, 1.5, -2.5, 1e-320, 5e-324, 1e-30, 1e30,
     1e308, -1e308, math.nan, math.inf, -math.inf, 1j, complex(math.nan, 1), True, False,
     decimal.Decimal("1.5"), decimal.Decimal("NaN"), fractions.Fraction(1, 3), np.float64(0.3), np.float16(2),
     np.int8(3),
     np.uint64(2**64 - 1), np.bool_(True), np.longdouble("1e400"), np.datetime64("2020-01-01"), np.str_("x"),
 )  # fmt: skip
+
+
+class Raises:
+    """An object that cannot be looked at."""
+
+    def __getattr__(self, name: str) -> Any:
+        """No attribute."""
+        raise RuntimeError(name)
+
+    def __str__(self) -> str:
+        """No text."""
+        raise KeyError("no text")
+
+    def __len__(self) -> int:
+        """No length."""
+        raise MemoryError
+
+
 OBJECTS: tuple[Callable[[], Any], ...] = (
     lambda: None, lambda: "", lambda: "a", lambda: "2", lambda: "nan", lambda: "auto", lambda: "a\0b",
     lambda: "\ud800",
@@ -41,6 +59,7 @@ OBJECTS: tuple[Callable[[], Any], ...] = (
     lambda: Path(), lambda: Path("net.safetensors"), lambda: Path("nothing/there"), lambda: date(2020, 1, 1),
     lambda: torch.float16, lambda: torch.int32, lambda: np.float32, lambda: torch.device("cpu"), lambda: math,
     lambda: ValueError("x"), lambda: memoryview(b"ab"), lambda: bytearray(b"ab"),
+    Raises, lambda: [Raises()],
 )  # fmt: skip
 ARRAYS: tuple[Callable[[np.ndarray[Any, Any]], Any], ...] = (
     lambda a: a, lambda a: a.tolist(), lambda a: a.astype(np.float16), lambda a: a.astype(">f8"),

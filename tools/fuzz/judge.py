@@ -1,7 +1,6 @@
 """What may come of a case: a result, or an `InputError`. Everything else is a finding.
 
-traceback   any other exception; of scikit-learn `NotFittedError` is allowed, and in a call of the estimator the
-            TypeError that its contract asks for where X is sparse or holds objects
+traceback   any other exception; of scikit-learn `NotFittedError` is allowed
 text        a complaint in words that nobody can act on: a traceback on stderr, an unknown exit status
 warning     a warning that people would see and that neither polyrelu nor, for the estimator, scikit-learn wrote
 code        something in a file was run: the canary file is there, or a process was started
@@ -83,9 +82,7 @@ def _error(error: BaseException) -> tuple[str, str, bool]:
 
     from polyrelu import InputError
 
-    frames = [frame.f_globals.get("__name__", "") for frame, _ in traceback.walk_tb(error.__traceback__)]
-    asked = isinstance(error, TypeError) and frames[-1].startswith("sklearn.") and "polyrelu.cli" not in frames
-    if isinstance(error, InputError | NotFittedError) or asked:
+    if isinstance(error, InputError | NotFittedError):
         return "", f"{type(error).__name__}: {error}", True
     lines = traceback.format_exception(type(error), error, error.__traceback__)
     return "traceback", "".join(lines)[-6000:], False
