@@ -148,3 +148,8 @@ def test_sizes_that_no_machine_counts_are_refused():
 def test_objects_that_cannot_be_shown_are_refused_by_their_type():
     with pytest.raises(InputError, match="p=Raises: expected"):
         PolyReLUNet(2, 3, p=Raises())
+
+
+def test_a_class_is_no_function_of_a_text():
+    with pytest.raises(InputError, match="a function of a text"):
+        RobustnessReport(LogisticRegression().fit(X, Y), X, Y, tell=np.float32)

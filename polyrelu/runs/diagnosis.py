@@ -114,7 +114,7 @@ class RobustnessReport:
         good = isinstance(compare, bool | PolyReLUClassifier)
         require(good, "compare", shown(compare), "True, False or an unfitted PolyReLUClassifier")
         require(beside is None or isinstance(beside, Mapping), "beside", shown(beside), "classifiers by name")
-        require(tell is None or callable(tell), "tell", shown(tell), "a function of a text")
+        require(tell is None or (callable(tell) and not isinstance(tell, type)), "tell", shown(tell), "a function of a text")
         require(name is None or isinstance(name, str), "name", shown(name), "a text")
         listed = radii is None or (isinstance(radii, Sequence | np.ndarray | Tensor) and not isinstance(radii, str))
         require(listed, "radii", shown(radii), "a list of finite numbers >= 0")
