@@ -1,6 +1,6 @@
 """One evaluation and its folder: every point's bracket, in parts that survive an interruption, then what they show.
 
-DIR/parts/*.npz, each up to a hundred points; at the end radii.csv, curve.png, curve.svg, adversarial.npz, evaluation.json.
+DIR/parts/*.npz, up to 100 points each; at the end radii.csv, curve.png, curve.svg, adversarial.npz, evaluation.json.
 """
 
 from __future__ import annotations
