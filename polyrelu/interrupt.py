@@ -56,6 +56,11 @@ class CtrlC:
         if isinstance(error, KeyboardInterrupt) and not error.args:
             error.args = (self.kept(),)  # for whoever tells it
 
+    @property
+    def asked(self) -> bool:
+        """Whether it was pressed."""
+        return _listener is not None and bool(_listener.asked)
+
     def answer(self) -> None:
         """Stop here, if that was asked: everything fits together."""
         if _listener is not None and _listener.asked:

@@ -1,6 +1,6 @@
 """One evaluation and its folder: every point's bracket, in parts that survive an interruption, then what they show.
 
-DIR/parts/*.npz, up to 100 points each; at the end radii.csv, curve.png, curve.svg, adversarial.npz, evaluation.json.
+DIR/parts/*.npz, each a hundred points; at the end radii.csv, curve.png, curve.svg, adversarial.npz, evaluation.json.
 """
 
 from __future__ import annotations
@@ -37,12 +37,11 @@ from polyrelu.runs.folder import versions
 from polyrelu.runs.parts import SIZE, Part, join, read_part, write_part
 
 FORMAT = "polyrelu-evaluation-1"
-FIRST, SHARE = 5, 5.0  # points bracketed at once: at first, then as many as take so many seconds
 RECORD, RADII, ADVERSARIAL, PICTURES = "evaluation.json", "radii.csv", "adversarial.npz", ("curve.png", "curve.svg")
 
 
 class Watcher(Protocol):
-    """Who watches the points go by, and may stop them with a KeyboardInterrupt whenever some are done."""
+    """Who watches the points go by, and may stop them with a KeyboardInterrupt between parts."""
 
     def begin(self, total: int, done: int) -> None:
         """So many points in all, so many of them done before."""
@@ -165,7 +164,7 @@ class Evaluation:
 
 
 def evaluate(settings: EvaluationSettings, out: str | Path, watcher: Watcher) -> Evaluation:
-    """Bracket every point, a few at a time, going on from the parts that are there; then write the results.
+    """Bracket every point, a part at a time, going on from the parts that are there; then write the results.
 
     The whole set is the pool that attacks start from, so a point's numbers do not depend on ``limit`` or on the parts.
     """
@@ -180,26 +179,28 @@ def evaluate(settings: EvaluationSettings, out: str | Path, watcher: Watcher) ->
     known = require_same(folder, identity)
     fingerprint = _hash(json.dumps(identity, sort_keys=True).encode())
     starts = range(0, count, SIZE)
-    kept = {start: read_part(folder / "parts", start, min(SIZE, count - start), fingerprint) for start in starts}
+    kept = {start: _kept(folder, start, (count, known), fingerprint) for start in starts}
     done = sum(len(part.bracket) for part in kept.values() if part is not None)
     with _room(folder, done):
         (folder / "parts").mkdir(exist_ok=True)
         if done < count or known == 0:
             _write_record(folder, {**_about(settings, folder, identity, count), "status": "unfinished"})
     watcher.begin(count, done)
-    parts, many = [], FIRST
-    for start, part in kept.items():
-        while (first := start + (len(part.bracket) if part else 0)) < min(start + SIZE, count):
-            rows = slice(first, min(first + many, start + SIZE, count))
-            new = _bracket_part(net, X[rows], y[rows], first, settings, norm, data, watcher)
-            many = max(1, min(SIZE, int(SHARE * len(new.bracket) / max(new.seconds, 1e-9))))
-            part = Part(start, join([part, new]), part.seconds + new.seconds) if part else new
-            with _room(folder, done):
-                write_part(folder / "parts", part, fingerprint)
-            done += len(new.bracket)
-            watcher.part(new.bracket)
-        if part is not None:
-            parts.append(part)
+    parts = []
+    for start, before in kept.items():
+        rows = slice(start + (len(before.bracket) if before else 0), min(start + SIZE, count))
+        if rows.start == rows.stop:
+            parts += [before] if before else []
+            continue
+        part = _bracket_part(net, X[rows], y[rows], rows.start, settings, norm, data, watcher)
+        new = part.bracket
+        if before:
+            part = Part(start, join([before, part]), before.seconds + part.seconds)
+        with _room(folder, done):
+            write_part(folder / "parts", part, fingerprint)
+        parts.append(part)
+        done += len(new)
+        watcher.part(new)
     watcher.saving()
     result = Evaluation(folder, settings, net, data, X, y, identity, join(parts), sum(part.seconds for part in parts))
     result.save()
@@ -226,6 +227,15 @@ def _bracket_part(
     )
     curve(found, first_row=start)  # a broken sandwich is told at once and never kept
     return Part(start, found, time.perf_counter() - began)
+
+
+def _kept(folder: Path, start: int, counts: tuple[int, int], fingerprint: str) -> Part | None:
+    """What is there of the part that begins at ``start``, for the points asked for or those of the time before."""
+    for count in counts:
+        part = read_part(folder / "parts", start, min(SIZE, count - start), fingerprint) if count > start else None
+        if part is not None:
+            return part
+    return None
 
 
 def require_same(folder: Path, identity: dict[str, Any]) -> int:

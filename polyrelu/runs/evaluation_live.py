@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from typing import Any
 
 import numpy as np
@@ -10,17 +12,23 @@ from polyrelu.interrupt import CtrlC
 from polyrelu.robust.bracket import Bracket
 from polyrelu.robust.curve import relative_gaps
 from polyrelu.runs.live import Watched
+from polyrelu.runs.parts import SIZE
+
+PATIENCE = 10  # seconds that Ctrl-C leaves the points under way
 
 
 class EvaluationLive(Watched):
     """Progress on stderr (a terminal, or nothing is shown) and a way to stop.
 
-    The first Ctrl-C ends the evaluation when the points under way, some seconds of work, are on disk; a second one at
-    once. Finished points are kept either way, and ``again`` is the command that goes on from there.
+    The first Ctrl-C ends the evaluation when the part under way is finished and on disk, or dropped because it took
+    longer than PATIENCE; a second one at once.
+    Finished parts are kept either way, and ``again`` is the command that goes on from there.
     """
 
     def __init__(self, quiet: bool, again: str) -> None:
-        super().__init__(quiet, CtrlC(self.kept, "finishing the points under way, then stopping"))
+        finishing = f"finishing the points under way ({SIZE} at most), dropping them after {PATIENCE} s"
+        super().__init__(quiet, CtrlC(self.kept, finishing))
+        self.since = math.inf  # when Ctrl-C was first seen
         self.ctrl_c.waits = False  # while net and data are read
         self.total = self.done = 0
         self.again = again
@@ -55,7 +63,11 @@ class EvaluationLive(Watched):
         self.ctrl_c.answer()
 
     def update(self, done: int = 0, **_: object) -> None:
-        """Within a part: so many of its points are done. Nobody stops here: they are not on disk yet."""
+        """Within a part: so many of its points are done. They are not on disk: whoever stops here drops them."""
+        if self.ctrl_c.asked:
+            self.since = min(self.since, time.monotonic())
+            if time.monotonic() - self.since >= PATIENCE:
+                self.ctrl_c.answer()
         if self.bar is not None:
             self.bar.update(self.line, completed=min(self.done + int(done), self.total))
 

@@ -15,7 +15,7 @@ from polyrelu.files import write_atomically
 from polyrelu.robust.bracket import Bracket, BracketStatus
 from polyrelu.robust.norms import check_norm
 
-SIZE = 100  # points in a part, at most
+SIZE = 100  # points in a part: seconds to a minute of work
 
 
 @final
@@ -50,9 +50,9 @@ def write_part(folder: Path, part: Part, fingerprint: str) -> None:
 
 
 def read_part(folder: Path, start: int, count: int, fingerprint: str) -> Part | None:
-    """The first ``count`` points of the part that begins at ``start``, or as many as it has; None if it is of no use.
+    """The first ``count`` points of the part that begins at ``start``; None where it must be computed (again).
 
-    That is where there is none, one of other settings, or a damaged one: nothing is repaired or trusted.
+    That is where there is none, a shorter one, one of other settings, or a damaged one: nothing is repaired or trusted.
     """
     try:
         with open_npz(_path(folder, start)) as stored:
@@ -65,7 +65,7 @@ def read_part(folder: Path, start: int, count: int, fingerprint: str) -> Part | 
             norm, seconds = check_norm(float(stored["norm"])), float(stored["seconds"])
     except DAMAGED:
         return None
-    whole = len(status) > 0 and (len(status),) == lower.shape == upper.shape == nodes.shape == perturbation.shape[:1]
+    whole = (len(status),) == lower.shape == upper.shape == nodes.shape == perturbation.shape[:1] == (count,)
     floats = all(part.dtype == torch.float64 for part in (lower, upper, perturbation)) and perturbation.ndim == 2
     if not whole or not floats or nodes.dtype != torch.int64 or not math.isfinite(seconds):
         return None

@@ -17,12 +17,13 @@ pytestmark = [
     pytest.mark.skipif(sys.platform == "win32", reason="needs Unix signals"),
 ]
 
+PATIENT = "polyrelu.runs.evaluation_live:PATIENCE=1000000"  # however slow the machine is
 FLOW = ("flow", "--dim", 8, "--samples", 40, "--width", 6, "--clusters", "2+2", "--out", "out", "--until-loss", 0.05)
 WAITING = {
     "flow": (FLOW, "polyrelu.runs.live:Live.update:3", "finishing the step under way, then saving",
              "given up; nothing of this run was saved"),
     "evaluate": (("evaluate", "{made}/net.safetensors", RECIPE, "--budget-nodes", 1, "--out", "out"),
-                 "polyrelu.robust.bracket:bracket:2", "finishing the points under way (100 at most), then stopping",
+                 "polyrelu.robust.bracket:bracket:2", "finishing the points under way (100 at most), dropping",
                  "100 of 250 points are kept. Go on with: polyrelu evaluate"),
     "fit": (("fit", "{made}/rows.npz", "--width", 6, "--epochs", 9, "-o", "out/head.safetensors"),
             "polyrelu.runs.heads_live:HeadsLive.update:3", "keeping the head of the last whole pass", NEW),
@@ -46,7 +47,7 @@ def start(made, folder, name):
     words, place, _, _ = WAITING[name]
     (folder / "out").mkdir(exist_ok=True)
     sweep_file(made, folder)
-    run = Command(folder, *(str(word).format(made=made) for word in words), hold=place)
+    run = Command(folder, *(str(word).format(made=made) for word in words), hold=place, SET=PATIENT)
     if place:
         run.until("held")
     else:

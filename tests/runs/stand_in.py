@@ -53,7 +53,6 @@ def bracket(net, X, y, *, norm=2, tol=1e-3, budget=None, pool=None, seed=0, prog
 
 if __name__ == "__main__":
     from polyrelu import cli
-    from polyrelu.runs import evaluation
 
-    room.bracket, room.Budget, evaluation.FIRST = bracket, Budget, 100
+    room.bracket, room.Budget = bracket, Budget
     cli.main()

@@ -32,7 +32,7 @@ from polyrelu.report import figures, robust_figure
 from polyrelu.robust.bracket import Bracket, BracketStatus, BrokenSandwich
 from polyrelu.robust.curve import curve
 from polyrelu.robust.margin import margin_of
-from polyrelu.runs import evaluation
+from polyrelu.runs import evaluation, evaluation_live
 from polyrelu.runs.evaluation_live import EvaluationLive
 from polyrelu.runs.evaluation_settings import EvaluationSettings, parse_radii
 from polyrelu.runs.evaluation_show import at_least, at_most, overall
@@ -84,13 +84,6 @@ def calls(monkeypatch):
     monkeypatch.setattr(ROOM, "bracket", noted, raising=False)
     monkeypatch.setattr(ROOM, "Budget", STAND_IN["Budget"], raising=False)
     return seen
-
-
-@pytest.fixture(autouse=True)
-def whole_parts(monkeypatch):
-    """Parts are bracketed at once, however fast the machine is."""
-    monkeypatch.setattr(evaluation, "FIRST", 100)
-    monkeypatch.setattr(evaluation, "SHARE", 1e9)
 
 
 @pytest.fixture(autouse=True)
@@ -302,37 +295,6 @@ def test_interrupted_between_parts_and_gone_on(nets, calls, tmp_path, monkeypatc
     result = evaluation.evaluate(settings, tmp_path / "out", watcher)
     assert watcher.heard == [(250, 100), 100, 50, "saving"]
     assert torch.equal(result.bracket.upper, evaluate(nets, tmp_path / "unbroken").bracket.upper)
-
-
-def test_slow_points_are_bracketed_a_few_at_a_time(nets, calls, tmp_path, monkeypatch):
-    monkeypatch.setattr(evaluation, "FIRST", 5)
-    monkeypatch.setattr(evaluation, "SHARE", 5.0)
-    now, costs = [0.0], iter([2.0, 2.0, 1e-3, 1e-3, 10.0, 10.0])
-    bracket = ROOM.bracket
-
-    def slow(net, X, y, **options):
-        now[0] += next(costs, 1e-3) * len(X)
-        return bracket(net, X, y, **options)
-
-    monkeypatch.setattr(ROOM, "bracket", slow)
-    monkeypatch.setattr(evaluation.time, "perf_counter", lambda: now[0])
-
-    class Leaving(Silent):
-        def part(self, bracket):
-            super().part(bracket)
-            if len(self.heard) == 3:
-                raise KeyboardInterrupt
-
-    settings = EvaluationSettings(str(nets / "p1.safetensors"), RECIPE)
-    with pytest.raises(KeyboardInterrupt):
-        evaluation.evaluate(settings, tmp_path / "out", Leaving())
-    watcher = Silent()
-    result = evaluation.evaluate(settings, tmp_path / "out", watcher)
-    assert calls == [5, 2, 5, 88, 100, 1, 1, 48]
-    assert watcher.heard == [(250, 7), 5, 88, 100, 1, 1, 48, "saving"]
-    assert len(names(tmp_path / "out" / "parts")) == 3
-    at_once = evaluate(nets, tmp_path / "unbroken").bracket
-    assert torch.equal(result.bracket.upper, at_once.upper)
 
 
 @pytest.mark.parametrize("damage", ["truncate", "empty", "junk", "missing", "foreign", "status", "short"])
@@ -579,6 +541,28 @@ def test_ctrl_c_within_a_part_keeps_it(nets, tmp_path, monkeypatch):
     ):
         evaluation.evaluate(settings, tmp_path, watching)
     assert watching.done == 100 and len(names(tmp_path / "parts")) == 1
+
+
+def test_a_part_that_takes_long_is_dropped(nets, calls, tmp_path, monkeypatch):
+    now, times = [0.0], []
+
+    def asked(net, X, y, *, progress, **options):
+        signal.raise_signal(signal.SIGINT)
+        for _ in range(20):
+            times.append(now[0])
+            progress.update(done=1)
+            now[0] += 1.0
+
+    monkeypatch.setattr(ROOM, "bracket", asked)
+    monkeypatch.setattr(evaluation_live.time, "monotonic", lambda: now[0])
+    settings = EvaluationSettings(str(nets / "p1.safetensors"), RECIPE)
+    with (
+        interrupt.listening(pytest.fail),
+        EvaluationLive(quiet=True, again="") as watching,
+        pytest.raises(KeyboardInterrupt),
+    ):
+        evaluation.evaluate(settings, tmp_path, watching)
+    assert times[-1] == evaluation_live.PATIENCE and watching.done == 0 and not names(tmp_path / "parts")
 
 
 def test_reading_writing_and_the_cross_check_are_left_at_once(capfd):
