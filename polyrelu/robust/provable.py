@@ -106,7 +106,8 @@ class Provable:
         could break. The truth lies between. Where `certify` proves nothing the first is 0, and the second is the share
         of rows that no perturbation found by `certify` breaks.
         """
-        radius = float(min(radius, sys.float_info.max)) if isinstance(radius, Real) else radius
+        if isinstance(radius, Real):
+            radius = float(min(radius, sys.float_info.max) if isinstance(radius, int) else radius)
         attacked = flag("attacked", attacked)
         if altered(self):
             require(isinstance(radius, float) and radius >= 0, "radius", radius, "a number >= 0")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -137,5 +136,7 @@ class HeadSettings:
 
 def _number(value: Any, most: float) -> bool:
     """Is it a number with 0 < value < most, and no larger than float64 holds?"""
-    number = isinstance(value, Real) and not isinstance(value, bool)
-    return number and 0 < value < most and value <= sys.float_info.max
+    try:
+        return isinstance(value, Real) and not isinstance(value, bool) and 0 < float(value) < most
+    except OverflowError:
+        return False

@@ -178,3 +178,11 @@ def test_no_radius_of_a_normalised_net_as_executed_is_above_three_lengths():
     radius, length = torch.tensor([1e9, 1.0]).double(), torch.ones(2).double()  # `level` counts |x + d| <= 4 |x|
     cut = Neurons.of(net, EXECUTED[torch.float32]).cut(radius, length, 2.0)
     assert 3 * (1 - 1e-9) < cut[0] <= 3 and cut[1] == pytest.approx(1, rel=1e-9)
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_a_bias_near_the_largest_number_leaves_no_room_whatever_its_sign(sign):
+    net = PolyReLUNet(3, 4, 3.0, bias=True, dtype=torch.float32)
+    with torch.no_grad():
+        net.bias.fill_(sign * torch.finfo(torch.float32).max / 8)
+    assert Neurons.of(net, EXECUTED[torch.float32]).run.longest == 0

@@ -315,3 +315,16 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert float(done.stdout) < 400  # MB
+
+
+def test_a_row_of_which_predict_says_otherwise_is_not_proven_though_its_weights_agree(monkeypatch):
+    X, labels = make_blobs(40, 2, centers=2, random_state=0)
+    model = LogisticRegression().fit(X, labels)
+    said = torch.from_numpy(np.where(model.predict(X) == 1, 1.0, -1.0))
+    before = certified(model, X, said)
+    assert before[0] > 0
+    other = said.clone()
+    other[0] = -said[0]  # as where its own arithmetic rounds to the other side
+    monkeypatch.setattr(foreign, "_compare", lambda *_: other)
+    after = certified(model, X, said)
+    assert after[0] == 0 and torch.equal(after[1:], before[1:])

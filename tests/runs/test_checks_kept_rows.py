@@ -171,3 +171,11 @@ def test_the_hash_of_a_file_is_of_all_of_it(tmp_path):
     plain = file_hash(tmp_path / "a")
     (tmp_path / "a").write_bytes(b"x" * (2**20 + 4) + b"y")
     assert file_hash(tmp_path / "a") != plain and len(plain) == 64
+
+
+def test_a_second_run_that_comes_while_the_first_writes_is_refused(tmp_path):
+    first = kept(tmp_path)
+    first.add(0, X, DECIDED)
+    with pytest.raises(InputError, match="another run is at work on it"):
+        kept(tmp_path).take(0, X)
+    first.close(done=False)

@@ -3,6 +3,7 @@
 import json
 import math
 import time
+from dataclasses import replace
 
 import pytest
 from timed import SENTENCE, Clock, check_ended, limited, sweep_of, tries
@@ -11,6 +12,7 @@ from typer.testing import CliRunner
 from polyrelu.cli import app
 from polyrelu.errors import InputError
 from polyrelu.sweep import Sweep, local, run_sweep
+from polyrelu.sweep.record import Record
 
 pytestmark = pytest.mark.waits
 
@@ -114,3 +116,10 @@ def test_the_command_takes_a_limit_and_says_what_it_ended(tmp_path, monkeypatch)
     assert result.exit_code == 1
     assert result.stdout == "2 of 3 settings done, 1 failed\n"
     assert f": {SENTENCE} (failures/" in result.stderr
+
+
+def test_a_setting_that_failed_without_a_limit_is_not_tried_again():
+    failed = Record("key", {}, None, "an error", "failures/key.json", 1.0)
+    assert not failed.worth_another_try(None) and not failed.worth_another_try(10.0)
+    ended = replace(failed, time_limit=5.0)
+    assert ended.worth_another_try(None) and ended.worth_another_try(10.0) and not ended.worth_another_try(5.0)
