@@ -10,8 +10,8 @@ import numpy as np
 from PIL import Image
 
 from polyrelu.data import read
-from polyrelu.data.embed import embed
-from polyrelu.data.fetch import cache_folder, images
+from polyrelu.data.images.embed import embed
+from polyrelu.data.images.fetch import cache_folder, images
 
 KINDS = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 VEHICLES = (0, 1, 8, 9)

@@ -14,9 +14,9 @@ from sklearn.svm import SVC
 
 from polyrelu import PolyReLUClassifier
 from polyrelu.data import read
-from polyrelu.robust.attacks.pool import Own
 from polyrelu.robust.attacks.strongest import strongest
-from polyrelu.robust.foreign import as_module
+from polyrelu.robust.core.pool import Own
+from polyrelu.robust.external.external_model import as_module
 
 POINTS, SEEDS = 150, 3
 FRACTIONS = (0.1, 0.2, 0.3)

@@ -25,7 +25,7 @@ import _nets
 import torch
 
 from polyrelu.robust.attacks import ConvexConcave, PublishedPGD
-from polyrelu.robust.bracket import bracket
+from polyrelu.robust.bracketing.bracket import bracket
 from polyrelu.robust.crosscheck import PEERS
 from polyrelu.robust.crosscheck.check import LIBRARIES
 

@@ -19,7 +19,7 @@ import torch
 
 import polyrelu
 from polyrelu.nets import AverageClassifier, CentreClassifier
-from polyrelu.robust.distance import dist, published_dist
+from polyrelu.robust.distance.distance import dist, published_dist
 
 
 def seconds(call):

@@ -19,10 +19,10 @@ import _mnist
 import torch
 
 from polyrelu.robust.attacks import strongest
-from polyrelu.robust.bracket import bracket
+from polyrelu.robust.bracketing.bracket import bracket
 from polyrelu.robust.certify.linear import linear_radius
 from polyrelu.robust.certify.quadratic import quadratic_radius
-from polyrelu.robust.margin import margin_of
+from polyrelu.robust.core.margin import margin_of
 
 
 def norms_radius(net, X, y):

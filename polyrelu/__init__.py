@@ -16,37 +16,37 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from polyrelu.data import Dataset, NearlyOrthogonalSphere, OrthonormalMixture, SymmetricSeparable
     from polyrelu.errors import InputError
-    from polyrelu.estimator import PolyReLUClassifier
+    from polyrelu.estimator.classifier import PolyReLUClassifier
+    from polyrelu.estimator.robustness_report.report import RobustnessReport
     from polyrelu.nets import PolyReLUNet, load, load_reference, save
-    from polyrelu.robust.bracket import Bracket, bracket
-    from polyrelu.robust.certify.branch import Budget
-    from polyrelu.robust.curve import RobustCurve, curve
-    from polyrelu.robust.distance import dist
-    from polyrelu.runs.diagnosis import RobustnessReport
+    from polyrelu.robust.bracketing.bracket import Bracket, bracket
+    from polyrelu.robust.bracketing.curve import RobustCurve, curve
+    from polyrelu.robust.certify.branch_and_bound import Budget
+    from polyrelu.robust.distance.distance import dist
     from polyrelu.train import Status, Trajectory, Until, descend
-    from polyrelu.train.flow import flow
+    from polyrelu.train.gradient_flow.flow import flow
 
 __version__ = "0.1.0"
 
 _ROOMS = {
-    "Bracket": "robust.bracket",
-    "Budget": "robust.certify.branch",
+    "Bracket": "robust.bracketing.bracket",
+    "Budget": "robust.certify.branch_and_bound",
     "Dataset": "data",
     "InputError": "errors",
     "NearlyOrthogonalSphere": "data",
     "OrthonormalMixture": "data",
-    "PolyReLUClassifier": "estimator",
+    "PolyReLUClassifier": "estimator.classifier",
     "PolyReLUNet": "nets",
     "Status": "train",
     "SymmetricSeparable": "data",
     "Trajectory": "train",
     "Until": "train",
-    "RobustCurve": "robust.curve",
-    "RobustnessReport": "runs.diagnosis",
-    "bracket": "robust.bracket",
-    "curve": "robust.curve",
+    "RobustCurve": "robust.bracketing.curve",
+    "RobustnessReport": "estimator.robustness_report.report",
+    "bracket": "robust.bracketing.bracket",
+    "curve": "robust.bracketing.curve",
     "descend": "train",
-    "dist": "robust.distance",
+    "dist": "robust.distance.distance",
     "flow": "train",
     "load": "nets",
     "load_reference": "nets",

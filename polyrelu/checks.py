@@ -321,7 +321,7 @@ def with_numbers(value: Any) -> Any:
     from torch import strided
     from torch.nn.parameter import is_lazy
 
-    from polyrelu.nets._base import Net
+    from polyrelu.nets.base import Net
 
     for name, tensor in tensors_of(value):
         lazy = is_lazy(tensor) or tensor.device.type == "meta"

@@ -12,7 +12,7 @@ from safetensors.torch import save_file
 
 from polyrelu import InputError, PolyReLUClassifier
 from polyrelu.nets import MLP, PolyReLUNet, save
-from polyrelu.nets.classes import classes_about
+from polyrelu.nets.class_names import classes_about
 
 
 def about(**change):

@@ -20,11 +20,12 @@ from typer.testing import CliRunner
 from waiting import LIMIT, shown
 
 import polyrelu
-from polyrelu import cli, interrupt
+from polyrelu import interrupt
 from polyrelu.bias.margins import margins
+from polyrelu.cli import main as cli
 from polyrelu.nets import AverageClassifier
-from polyrelu.runs import live
 from polyrelu.train import Trajectory
+from polyrelu.workflows.flow import progress as live
 
 SMALL = ("--dim", "50", "--clusters", "3+2", "--samples", "500", "--width", "40")
 FILES = {"net.safetensors", "trajectory.npz", "run.json", "trajectory.png"}
@@ -38,7 +39,7 @@ def polyrelu_(*words):
 
 def program(*words, **options):
     """Run a command as people do."""
-    command = [sys.executable, "-m", "polyrelu.cli", *map(str, words)]
+    command = [sys.executable, "-m", "polyrelu.cli.main", *map(str, words)]
     return subprocess.run(command, capture_output=True, text=True, timeout=LIMIT, env=ALONE, check=False, **options)
 
 
@@ -328,7 +329,7 @@ SLOW = ("--dim", 100, "--samples", 1000, "--width", 100, "--rtol", "1e-7", "--dt
 HELD = """
 import os, time
 from polyrelu import cli
-from polyrelu.runs.live import Live
+from polyrelu.workflows.flow.progress import Live
 seen, update, end = [], Live.update, time.monotonic() + 600
 def held(self, **where):
     seen.append(where)
@@ -415,7 +416,7 @@ def test_a_second_ctrl_c_gives_up(capfd):
 
 def test_importing_the_command_line_imports_nothing_heavy():
     heavy = {"torch", "numpy", "matplotlib", "jinja2"}
-    code = f"import sys, polyrelu.cli; polyrelu.cli.app; print(*{heavy} & set(sys.modules))"
+    code = f"import sys, polyrelu.cli.main; polyrelu.cli.main.app; print(*{heavy} & set(sys.modules))"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=ALONE, check=True)
     assert result.stdout.split() == []
 
@@ -486,7 +487,7 @@ def saved(tmp_path_factory):
 
 @pytest.fixture
 def quick_bracket(monkeypatch):
-    room = importlib.import_module("polyrelu.robust.bracket")
+    room = importlib.import_module("polyrelu.robust.bracketing.bracket")
     monkeypatch.setattr(room, "bracket", STAND_IN["bracket"], raising=False)
     monkeypatch.setattr(room, "Budget", STAND_IN["Budget"], raising=False)
 
@@ -606,14 +607,14 @@ def test_evaluate_interrupted_says_how_to_go_on(saved, quick_bracket, tmp_path, 
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(importlib.import_module("polyrelu.robust.bracket"), "bracket", interrupted)
+    monkeypatch.setattr(importlib.import_module("polyrelu.robust.bracketing.bracket"), "bracket", interrupted)
     result = polyrelu_("evaluate", saved, POINTS, "--tol", 0.01, "--out", tmp_path / "my out")
     assert result.exit_code == 130
     assert result.stderr.startswith("polyrelu: interrupted; 0 of 60 points are kept. Go on with: polyrelu evaluate ")
     assert result.stderr.count("\n") == 1
     words = shlex.split(result.stderr.split("Go on with: polyrelu ")[1])
     assert words[-2:] == ["--out", str(tmp_path / "my out")]
-    monkeypatch.setattr(importlib.import_module("polyrelu.robust.bracket"), "bracket", STAND_IN["bracket"])
+    monkeypatch.setattr(importlib.import_module("polyrelu.robust.bracketing.bracket"), "bracket", STAND_IN["bracket"])
     assert polyrelu_(*words).exit_code == 0
 
 

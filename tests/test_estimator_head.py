@@ -9,11 +9,11 @@ from sklearn.exceptions import ConvergenceWarning
 
 from polyrelu import InputError, OrthonormalMixture, PolyReLUClassifier, PolyReLUNet
 from polyrelu.data import Dataset
-from polyrelu.data._rows import MappedRows
+from polyrelu.data.rows import MappedRows
+from polyrelu.estimator.head_training import head_settings as settings
+from polyrelu.estimator.head_training.head_data import Targets, fine_of
+from polyrelu.estimator.head_training.train_head import held_out_loss
 from polyrelu.nets import ReadOut
-from polyrelu.train import settings
-from polyrelu.train.head import held_out_loss
-from polyrelu.train.targets import Targets, fine_of
 
 FAST = {"width": 30, "epochs": 80, "rate": 0.01}
 MIXTURE = OrthonormalMixture(dim=20, positive=4, negative=3, alpha=0.2)

@@ -59,7 +59,20 @@ def test_importing_the_library_changes_nothing():
     assert run("-c", code).returncode == 0
 
 
-FLOW = ["-m", "polyrelu.cli", "flow", "--dim", "6", "--samples", "30", "--width", "8", "--clusters", "2+2", "--quiet"]
+FLOW = [
+    "-m",
+    "polyrelu.cli.main",
+    "flow",
+    "--dim",
+    "6",
+    "--samples",
+    "30",
+    "--width",
+    "8",
+    "--clusters",
+    "2+2",
+    "--quiet",
+]
 
 
 @pytest.mark.parametrize("given", [{}, {"OMP_NUM_THREADS": "1", "GOMP_SPINCOUNT": "123"}])

@@ -21,7 +21,7 @@ from polyrelu.data import Dataset
 from polyrelu.errors import require
 from polyrelu.nets import PolyReLUNet
 from polyrelu.nets.polar import unit_rows
-from polyrelu.train.record import Probes
+from polyrelu.train.recorder import Probes
 
 SHARE = 0.99  # of sum_j |v_j| |w_j|: the neurons that carry the net
 POINTS_AT = 0.95  # cosine above which a neuron points at a centre or an average

@@ -24,7 +24,7 @@ from typing import final
 import torch
 from torch import Tensor
 
-from polyrelu.bias._neurons import Neurons, by_samples, moved, neurons_of, own_centres
+from polyrelu.bias.first_layer import Neurons, by_samples, moved, neurons_of, own_centres
 from polyrelu.checks import checked
 from polyrelu.data import Dataset
 from polyrelu.errors import InputError, require

@@ -22,7 +22,7 @@ from polyrelu.checks import checked
 from polyrelu.errors import InputError, require
 from polyrelu.nets import Net, Polar, PolyReLUNet
 from polyrelu.nets.polar import unit_rows
-from polyrelu.train.gradients import neurons
+from polyrelu.train.margin_gradients import neurons
 
 ROWS = 8  # inputs on which homogeneity is tried
 FACTORS = (2.0, 3.0)

@@ -28,8 +28,9 @@ from polyrelu.checks import checked
 from polyrelu.data import Dataset
 from polyrelu.errors import InputError, require
 from polyrelu.nets import PolyReLUNet
-from polyrelu.train import gates, gradients
-from polyrelu.train.gates import Gates
+from polyrelu.train import margin_gradients as gradients
+from polyrelu.train.late_phase import implicit_step as gates
+from polyrelu.train.late_phase.implicit_step import Gates
 from polyrelu.train.losses import rivals
 
 MOST_GATES = 1500  # gates near their kink that may be free

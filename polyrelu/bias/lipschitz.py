@@ -27,7 +27,7 @@ import torch
 from scipy.optimize import linprog
 from torch import Tensor, nn
 
-from polyrelu.bias._layer_norms import differences, product_of_norms
+from polyrelu.bias.layer_norms import differences, product_of_norms
 from polyrelu.checks import answer, checked
 from polyrelu.data import Dataset
 from polyrelu.errors import require

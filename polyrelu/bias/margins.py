@@ -24,8 +24,9 @@ from polyrelu.bias.homogeneity import Groups
 from polyrelu.checks import answer, checked, plain_tensor
 from polyrelu.data import Dataset
 from polyrelu.errors import require
-from polyrelu.nets._base import real
-from polyrelu.train import Trajectory, gradients
+from polyrelu.nets.base import real
+from polyrelu.train import Trajectory
+from polyrelu.train import margin_gradients as gradients
 from polyrelu.train.losses import check_loss, pull, rivals
 
 LIMITS = {"exp": ("1", 1.0), "logistic": ("log 2", math.log(2)), "cross_entropy": ("log 2", math.log(2))}

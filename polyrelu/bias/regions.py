@@ -12,7 +12,7 @@ from typing import final
 import torch
 from torch import Tensor, nn
 
-from polyrelu.bias._neurons import neurons_of
+from polyrelu.bias.first_layer import neurons_of
 from polyrelu.checks import checked
 from polyrelu.data import Dataset
 from polyrelu.errors import InputError, require

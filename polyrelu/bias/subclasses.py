@@ -10,7 +10,7 @@ from typing import final
 import torch
 from torch import Tensor
 
-from polyrelu.bias._kmeans import spherical_kmeans, stability
+from polyrelu.bias.spherical_kmeans import spherical_kmeans, stability
 from polyrelu.checks import checked
 from polyrelu.data import Dataset
 from polyrelu.data._checks import seeded, whole

@@ -19,16 +19,7 @@ from torch.nn.functional import normalize
 
 from polyrelu.bias.decomposition import decompose
 from polyrelu.claims.averaging_nets import Pair, TwoSided, trained_pair
-from polyrelu.claims.claim import (
-    Claim,
-    Experiment,
-    Measured,
-    Profile,
-    Standing,
-    at_least,
-    at_most,
-    near,
-)
+from polyrelu.claims.claim import Claim, Experiment, Measured, Profile, Standing, at_least, at_most, near
 from polyrelu.data import OrthonormalMixture
 from polyrelu.nets import AverageClassifier, CentreClassifier
 

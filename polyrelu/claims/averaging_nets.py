@@ -26,10 +26,10 @@ from polyrelu.claims.claim import Profile
 from polyrelu.claims.nets_of_mixtures import TEST_SEED
 from polyrelu.data import Dataset, OrthonormalMixture
 from polyrelu.nets import FixedOutputNet, GroupedNet, PolyReLUNet
-from polyrelu.nets.averaging import READOUTS
+from polyrelu.nets.feature_averaging import READOUTS
 from polyrelu.robust.attacks.strongest import strongest
-from polyrelu.robust.bracket import bracket
-from polyrelu.robust.certify.branch import Budget
+from polyrelu.robust.bracketing.bracket import bracket
+from polyrelu.robust.certify.branch_and_bound import Budget
 from polyrelu.train import descend
 
 NEVER = 1e-30  # a loss that ends no run

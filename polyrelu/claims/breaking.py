@@ -27,11 +27,11 @@ from polyrelu.claims.compared import drawn
 from polyrelu.claims.nets_of_mixtures import ideal, trained
 from polyrelu.data import Dataset
 from polyrelu.nets import PolyReLUNet
-from polyrelu.robust._sphere import Part, span
 from polyrelu.robust.attacks import PublishedPGD
-from polyrelu.robust.bracket import bracket
-from polyrelu.robust.curve import curve, relative_gaps
-from polyrelu.robust.distance import part_of
+from polyrelu.robust.bracketing.bracket import bracket
+from polyrelu.robust.bracketing.curve import curve, relative_gaps
+from polyrelu.robust.distance.distance import part_of
+from polyrelu.robust.distance.sphere import Part, span
 
 READ_OFF = {  # MV24 Fig. 2e
     1.0: {0.30: 1.0, 0.32: 0.51, 0.34: 0.13, 0.40: 0.03},

@@ -15,8 +15,8 @@ import torch
 from polyrelu.claims.claim import Check, Claim, Experiment, Measured, Profile, Standing, Verdict, at_least, near
 from polyrelu.claims.nets_of_mixtures import ideal, trained
 from polyrelu.claims.neurons import TWENTY, TWENTY_SETTINGS
-from polyrelu.robust._sphere import Part, span
-from polyrelu.robust.distance import dist, part_of, published_c
+from polyrelu.robust.distance.distance import dist, part_of, published_c
+from polyrelu.robust.distance.sphere import Part, span
 
 ALPHAS = tuple(round(float(alpha), 4) for alpha in np.linspace(0.01, 0.3, 15))
 RELU = {0.01: 0.028, 0.05: 0.035, 0.1: 0.046, 0.15: 0.055, 0.2: 0.066, 0.25: 0.078, 0.3: 0.090}  # read off Fig. 2a

@@ -26,10 +26,10 @@ from polyrelu.bias.correlation import correlation
 from polyrelu.claims.claim import Claim, Experiment, Measured, Profile, Standing, at_least
 from polyrelu.claims.nets_of_digits import Followed, Head, sides
 from polyrelu.data import Dataset, read
-from polyrelu.data.fetch import cached
-from polyrelu.data.split import part
+from polyrelu.data.images.fetch import cached
+from polyrelu.data.splits import part
 from polyrelu.nets import PolyReLUNet
-from polyrelu.train.recipes import published_head
+from polyrelu.train.descent.recipes import published_head
 
 POWERS = (1, 2, 3, 4)
 RADII, SHARES = (0.05, 0.1), (0.1,)  # l∞, in the published range; l2, of the median |x - c|

@@ -16,27 +16,17 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from polyrelu.claims.claim import (
-    Claim,
-    Experiment,
-    Measured,
-    Profile,
-    Standing,
-    Verdict,
-    at_least,
-    at_most,
-    near,
-)
+from polyrelu.claims.claim import Claim, Experiment, Measured, Profile, Standing, Verdict, at_least, at_most, near
 from polyrelu.claims.ideal import HALF_GAP, expected, mixture_of
 from polyrelu.claims.nets_of_mixtures import ideal
 from polyrelu.nets import PolyReLUNet
 from polyrelu.robust.attacks import CROSS_ENTROPY, PGD, TARGETED, MinimalAttack, PublishedPGD, Random, Towards, Zero
 from polyrelu.robust.attacks.starts import Anchor
 from polyrelu.robust.attacks.task import Task
-from polyrelu.robust.bracket import bracket
-from polyrelu.robust.curve import curve
-from polyrelu.robust.norms import lengths
-from polyrelu.robust.theory import average_critical_radius
+from polyrelu.robust.bracketing.bracket import bracket
+from polyrelu.robust.bracketing.curve import curve
+from polyrelu.robust.core.norms import lengths
+from polyrelu.robust.theory.bounds import average_critical_radius
 
 Array = NDArray[np.float64]
 POWERS = (1, 2, 3, 4)

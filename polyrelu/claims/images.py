@@ -21,7 +21,7 @@ from polyrelu.bias.homogeneity import layers
 from polyrelu.bias.margins import margin_history, margins
 from polyrelu.claims.claim import Check, Claim, Experiment, Measured, Profile, Standing, at_least, at_most, near
 from polyrelu.data import Dataset, read
-from polyrelu.data.fetch import cached
+from polyrelu.data.images.fetch import cached
 from polyrelu.nets import SmallCNN
 from polyrelu.robust.attacks import BoundaryWalk
 from polyrelu.train import Trajectory, Until, descend, flow

@@ -12,7 +12,7 @@ import math
 import torch
 from torch import Tensor
 
-from polyrelu.bias.field import across, alignment_field, alignment_speed
+from polyrelu.bias.alignment_field import across, alignment_field, alignment_speed
 from polyrelu.claims import (
     inconsistencies_averages,
     inconsistencies_digits,
@@ -25,8 +25,8 @@ from polyrelu.errors import InputError
 from polyrelu.nets import CentreClassifier, PolyReLUNet
 from polyrelu.nets.polar import unit_rows
 from polyrelu.robust.certify.closed_form import centre_radius
-from polyrelu.robust.margin import Score
-from polyrelu.robust.theory import centre_robust_bound
+from polyrelu.robust.core.margin import Score
+from polyrelu.robust.theory.bounds import centre_robust_bound
 from polyrelu.train.losses import pull
 
 ALPHA, DIM = 0.1, 1000

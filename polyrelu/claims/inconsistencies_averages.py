@@ -16,7 +16,7 @@ from polyrelu.data import Dataset, OrthonormalMixture
 from polyrelu.nets import AverageClassifier, FixedOutputNet, GroupedNet
 from polyrelu.nets.polar import unit_rows
 from polyrelu.robust.attacks import CROSS_ENTROPY, PGD, Zero
-from polyrelu.robust.bracket import bracket
+from polyrelu.robust.bracketing.bracket import bracket
 from polyrelu.robust.certify.closed_form import average_radius
 from polyrelu.train import descend
 

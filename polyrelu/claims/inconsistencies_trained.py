@@ -17,10 +17,10 @@ from polyrelu.claims.nets_of_mixtures import TEST_SEED, trained
 from polyrelu.data import Dataset, OrthonormalMixture, read
 from polyrelu.nets import CentreClassifier, PolyReLUNet
 from polyrelu.robust.attacks import APGD, CROSS_ENTROPY, TARGETED, Zero
-from polyrelu.robust.bracket import bracket
+from polyrelu.robust.bracketing.bracket import bracket
+from polyrelu.robust.bracketing.curve import curve
 from polyrelu.robust.certify.closed_form import centre_radius
-from polyrelu.robust.curve import curve
-from polyrelu.robust.distance import dist
+from polyrelu.robust.distance.distance import dist
 from polyrelu.train import Until, descend, flow
 
 NEVER = 1e-30  # a loss that ends no run

@@ -22,14 +22,14 @@ from torch import Tensor, nn
 from polyrelu.bias.spectrum import feature_stable_rank
 from polyrelu.claims.claim import Profile
 from polyrelu.data import Dataset, read
-from polyrelu.data.fetch import cached
+from polyrelu.data.images.fetch import cached
 from polyrelu.nets import PolyReLUNet
 from polyrelu.robust.attacks import APGD, CROSS_ENTROPY, Random
 from polyrelu.robust.attacks.sparse_apgd import SparseAPGD
 from polyrelu.robust.attacks.strongest import strongest
-from polyrelu.robust.bracket import bracket, check_sandwich
+from polyrelu.robust.bracketing.bracket import bracket, check_sandwich
 from polyrelu.robust.certify.linear import certified_radius
-from polyrelu.train.recipes import published_head
+from polyrelu.train.descent.recipes import published_head
 
 RECIPES: dict[Profile, dict[str, Any]] = {
     "quick": {"width": 64, "epochs": 100, "rate": 1e-2, "batch": 130},

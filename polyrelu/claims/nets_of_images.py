@@ -17,7 +17,7 @@ from torch.nn import functional
 
 from polyrelu.claims.claim import Profile
 from polyrelu.data import Dataset, read
-from polyrelu.data.fetch import cached
+from polyrelu.data.images.fetch import cached
 from polyrelu.data.relabel import relabel
 from polyrelu.nets import MLP, ResNet
 from polyrelu.train import Until, descend

@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 
 from polyrelu.bias.alignment import alignment
-from polyrelu.bias.field import across, alignment_field
-from polyrelu.bias.stationary import stationary_directions
+from polyrelu.bias.alignment_field import across, alignment_field
+from polyrelu.bias.stationary_directions import stationary_directions
 from polyrelu.claims.claim import Check, Claim, Experiment, Measured, Profile, Standing, at_least, at_most
 from polyrelu.data import OrthonormalMixture
 from polyrelu.nets import PolyReLUNet

@@ -17,10 +17,10 @@ from polyrelu.claims.claim import Claim, Experiment, Measured, Profile, Standing
 from polyrelu.claims.nets_of_mixtures import TEST_SEED
 from polyrelu.data import OrthonormalMixture
 from polyrelu.nets import CentreClassifier, PolyReLUNet
-from polyrelu.robust.bracket import bracket
-from polyrelu.robust.certify.branch import Budget
-from polyrelu.robust.distance import dist
-from polyrelu.robust.theory import closeness_bound, closeness_radius
+from polyrelu.robust.bracketing.bracket import bracket
+from polyrelu.robust.certify.branch_and_bound import Budget
+from polyrelu.robust.distance.distance import dist
+from polyrelu.robust.theory.bounds import closeness_bound, closeness_radius
 from polyrelu.train import Until, flow
 
 P = 3.0

@@ -5,13 +5,13 @@ records; ``recipe.sample(n, seed)`` gives the same rows for the same seed, on an
 ``read`` takes what a person types: a file, a name or a recipe.
 """
 
-from polyrelu.data._rows import BLOCK, RowSource
 from polyrelu.data.dataset import Dataset
-from polyrelu.data.mixture import OrthonormalMixture
-from polyrelu.data.read import read
-from polyrelu.data.recipe import parse_clusters
-from polyrelu.data.sphere import NearlyOrthogonalSphere
-from polyrelu.data.symmetric import SymmetricSeparable
+from polyrelu.data.rows import BLOCK, RowSource
+from polyrelu.data.spec import read
+from polyrelu.data.synthetic.mixture import OrthonormalMixture
+from polyrelu.data.synthetic.recipe import parse_clusters
+from polyrelu.data.synthetic.sphere import NearlyOrthogonalSphere
+from polyrelu.data.synthetic.symmetric import SymmetricSeparable
 
 __all__ = [
     "BLOCK",

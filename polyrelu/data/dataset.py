@@ -11,10 +11,10 @@ import numpy.typing as npt
 import torch
 
 from polyrelu.checks import checked, plain_tensor
-from polyrelu.data import _rows
+from polyrelu.data import rows as _rows
 from polyrelu.data._checks import whole
-from polyrelu.data._labels import as_clusters, as_labels
-from polyrelu.data._rows import BLOCK, RowSource
+from polyrelu.data.labels import as_clusters, as_labels
+from polyrelu.data.rows import BLOCK, RowSource
 from polyrelu.errors import InputError, require
 
 

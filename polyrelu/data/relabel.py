@@ -14,7 +14,7 @@ from pathlib import Path
 import torch
 
 from polyrelu.data.dataset import Dataset
-from polyrelu.data.recipe import nearest
+from polyrelu.data.synthetic.recipe import nearest
 from polyrelu.errors import InputError, require
 from polyrelu.files import parse_json, read_text
 

@@ -21,9 +21,9 @@ from polyrelu.bias.decomposition import decompose
 from polyrelu.bias.phases import phases
 from polyrelu.explorer.problem import Problem
 from polyrelu.nets import Polar, PolyReLUNet
-from polyrelu.runs.settings import FlowSettings
 from polyrelu.train import Trajectory, flow
-from polyrelu.train.polar import State
+from polyrelu.train.gradient_flow.polar_state import State
+from polyrelu.workflows.flow.settings import FlowSettings
 
 Message = dict[str, Any]
 Tell = Callable[[Message], None]  # hands a message on; raises when nobody wants it any more

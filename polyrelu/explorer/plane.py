@@ -16,12 +16,12 @@ from torch import Tensor, nn
 
 from polyrelu.errors import InputError, require
 from polyrelu.explorer.frames import Message, Recording, Tell, finite, packed
-from polyrelu.explorer.robust import Teller
+from polyrelu.explorer.robustness import Teller
 from polyrelu.nets import PolyReLUNet
-from polyrelu.robust.attacks.published import PublishedPGD
-from polyrelu.robust.bracket import bracket
-from polyrelu.robust.certify.branch import Budget
-from polyrelu.robust.margin import margin_of
+from polyrelu.robust.attacks.published_pgd import PublishedPGD
+from polyrelu.robust.bracketing.bracket import bracket
+from polyrelu.robust.certify.branch_and_bound import Budget
+from polyrelu.robust.core.margin import margin_of
 
 TOLERANCE, BUDGET = 1e-3, Budget(nodes=12)  # no seconds: the same on every machine
 FARTHEST = 100.0  # a point may lie this far out

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, final
 
-from polyrelu.explorer.limits import Setting
+from polyrelu.explorer.parameters import Setting
 
 
 @final

@@ -23,15 +23,16 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from polyrelu import __version__
 from polyrelu.errors import InputError, require
-from polyrelu.explorer import export, frames, plane, robust
-from polyrelu.explorer.claims import claim_page
-from polyrelu.explorer.limits import CHOICES, Setting, table
+from polyrelu.explorer import export, frames, plane
+from polyrelu.explorer import robustness as robust
+from polyrelu.explorer.claim_page import claim_page
+from polyrelu.explorer.parameters import CHOICES, Setting, table
 from polyrelu.explorer.presets import PRESETS
 from polyrelu.explorer.problem import problem
-from polyrelu.explorer.tabs import SUPERSEDED, Tabs
+from polyrelu.explorer.sessions import SUPERSEDED, Tabs
 
 if TYPE_CHECKING:  # it loads all that draws figures
-    from polyrelu.explorer.own import Own
+    from polyrelu.explorer.saved_run import Own
 
 HERE = ("127.0.0.1", "localhost")
 SMALL, LARGE = 10_000, 64_000_000  # bytes of a question, and of a recording to be exported

@@ -16,8 +16,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from polyrelu.errors import require
-from polyrelu.nets._base import Net, choice, counts, flag, floating, generator, normal, real, start
-from polyrelu.nets.power import relu_power
+from polyrelu.nets.base import Net, choice, counts, flag, floating, generator, normal, real, start
+from polyrelu.nets.relu_power import relu_power
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": functional.relu,

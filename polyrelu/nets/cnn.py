@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from polyrelu.errors import InputError, require
-from polyrelu.nets._base import Net, choice, counts, floating, generator, normal, start
+from polyrelu.nets.base import Net, choice, counts, floating, generator, normal, start
 
 BIASES = {"all": 4, "first": 1, "none": 0}
 

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 from polyrelu.errors import InputError, require
 from polyrelu.files import write_atomically
-from polyrelu.nets._base import Net
+from polyrelu.nets.base import Net
 from polyrelu.nets.polyrelu_net import PolyReLUNet
 from polyrelu.nets.readout import ReadOut
 

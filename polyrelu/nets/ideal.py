@@ -17,9 +17,9 @@ from torch import Tensor
 
 from polyrelu.checks import plain_tensor
 from polyrelu.errors import require
-from polyrelu.nets._base import Net, check_power, floating, real
+from polyrelu.nets.base import Net, check_power, floating, real
 from polyrelu.nets.polyrelu_net import PolyReLUNet
-from polyrelu.nets.power import relu_power
+from polyrelu.nets.relu_power import relu_power
 
 EXACT = Context(prec=40)
 SPLIT = 2.0**27 + 1  # Dekker 1971: halves of a float64 whose products are exact

@@ -15,7 +15,7 @@ from torch.nn import functional
 
 from polyrelu.checks import plain_tensor
 from polyrelu.errors import require
-from polyrelu.nets._base import (
+from polyrelu.nets.base import (
     Net,
     check_power,
     choice,
@@ -27,9 +27,9 @@ from polyrelu.nets._base import (
     no_larger_than,
     real,
 )
-from polyrelu.nets.initial import INITIALISATIONS, Plan
+from polyrelu.nets.initialisation import INITIALISATIONS, Plan
 from polyrelu.nets.polar import Held, Polar, hold, polar_of
-from polyrelu.nets.power import relu_power
+from polyrelu.nets.relu_power import relu_power
 
 M = TypeVar("M", bound=nn.Module)
 
@@ -50,7 +50,7 @@ class PolyReLUNet(Net):
     ----------
     dim, width, outputs : number of inputs, neurons and logits; one logit comes back as (n,), more as (n, outputs)
     p : real, >= 1
-    init : "gaussian", "balanced", "nudged", "kaiming" or "zeros"; see `polyrelu.nets.initial`
+    init : "gaussian", "balanced", "nudged", "kaiming" or "zeros"; see `polyrelu.nets.initialisation`
     scale, seed : what both layers of the drawn start are multiplied by, and what it is drawn from
     centre : Tensor [dim] subtracted from x, or None
     bias : whether an output bias is trained

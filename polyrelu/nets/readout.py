@@ -10,7 +10,7 @@ from torch import Tensor
 
 from polyrelu.checks import checked
 from polyrelu.errors import require
-from polyrelu.nets._base import Net, count
+from polyrelu.nets.base import Net, count
 from polyrelu.nets.polyrelu_net import PolyReLUNet
 
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from polyrelu.errors import InputError, require
-from polyrelu.nets._base import Net, afford, choice, count, counts, floating, generator
+from polyrelu.nets.base import Net, afford, choice, count, counts, floating, generator
 
 NORMS = {"batch": "batch normalisation after every convolution", "none": "biases, and branches that start at zero"}
 

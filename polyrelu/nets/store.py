@@ -17,10 +17,10 @@ from torch import Tensor
 from polyrelu.checks import checked
 from polyrelu.errors import InputError, require
 from polyrelu.files import is_file, parse_json, write_atomically
-from polyrelu.nets._base import DTYPES, Net
-from polyrelu.nets.averaging import FixedOutputNet, GroupedNet
+from polyrelu.nets.base import DTYPES, Net
 from polyrelu.nets.baselines import MLP, LeakyReLUNet, LogisticRegression, PlainPolyNet, TanhNet
 from polyrelu.nets.cnn import SmallCNN
+from polyrelu.nets.feature_averaging import FixedOutputNet, GroupedNet
 from polyrelu.nets.ideal import AverageClassifier, BayesClassifier, CentreClassifier, NearestCentre, RobustClassifier
 from polyrelu.nets.polyrelu_net import PolyReLUNet
 from polyrelu.nets.readout import ReadOut

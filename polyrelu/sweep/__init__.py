@@ -1,14 +1,14 @@
 """Many settings of one function, here or on a cluster: one file per result, nothing lost, nothing done twice.
 
-sweep = Sweep.grid("polyrelu.runs.experiments:mixture", {"p": [1, 3], "seed": [0, 1, 2]}, {"dim": 200})
+sweep = Sweep.grid("polyrelu.workflows.experiments:mixture", {"p": [1, 3], "seed": [0, 1, 2]}, {"dim": 200})
 for record in run_sweep(sweep, "out/sweep", workers=2):
     print(record.settings["p"], record.result)
 """
 
 from polyrelu.sweep.function import find, sweepable, version
-from polyrelu.sweep.inventory import Status, export, read_records, status
 from polyrelu.sweep.record import Record, Watcher
 from polyrelu.sweep.run import run_sweep
+from polyrelu.sweep.status import Status, export, read_records, status
 from polyrelu.sweep.sweep import Sweep
 
 __all__ = [

@@ -11,10 +11,10 @@ from typing import Any
 from polyrelu.checks import checked
 from polyrelu.errors import InputError, require
 from polyrelu.interrupt import Patience
-from polyrelu.sweep import local
+from polyrelu.sweep.engines import local
+from polyrelu.sweep.engines.ray_address import probe_address
 from polyrelu.sweep.folder import Folder, opened, room
 from polyrelu.sweep.function import find, nearest, version
-from polyrelu.sweep.ray_address import probe_address
 from polyrelu.sweep.record import Answer, Job, Record, Silent, Watcher
 from polyrelu.sweep.sweep import Sweep, check_call, check_time_limit
 from polyrelu.sweep.values import encode
@@ -88,7 +88,7 @@ def _engine(
     if engine == "local":
         assert workers
         return lambda watcher, more: local.work(job, tasks, workers, watcher, more, limit)
-    from polyrelu.sweep import ray_engine
+    from polyrelu.sweep.engines import ray_engine
 
     return lambda watcher, more: ray_engine.work(job, tasks, workers, address, watcher, more, limit)
 

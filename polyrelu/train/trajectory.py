@@ -16,7 +16,7 @@ from polyrelu.arrays import DAMAGED, read_npz
 from polyrelu.checks import checked
 from polyrelu.errors import InputError, require
 from polyrelu.files import parse_json, write_atomically
-from polyrelu.train.landing import Status
+from polyrelu.train.stopping import Status
 
 FORMAT = "polyrelu-trajectory-1"
 MOST = 400  # recorded moments; beyond, every second one is let go

@@ -12,7 +12,7 @@ from polyrelu.bias.correlation import correlation
 from polyrelu.bias.homogeneity import layers
 from polyrelu.bias.kkt import kkt
 from polyrelu.bias.margins import margins, monotone
-from polyrelu.bias.stationary import stationary_directions
+from polyrelu.bias.stationary_directions import stationary_directions
 from polyrelu.bias.subclasses import estimate_subclasses
 from polyrelu.nets import PlainPolyNet
 

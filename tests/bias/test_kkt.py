@@ -22,7 +22,8 @@ from polyrelu.nets import (
     PolyReLUNet,
     SmallCNN,
 )
-from polyrelu.train import Until, flow, gradients
+from polyrelu.train import Until, flow
+from polyrelu.train import margin_gradients as gradients
 
 F64 = torch.float64
 

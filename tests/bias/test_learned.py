@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from polyrelu.bias.decomposition import ALONE
-from polyrelu.bias.learned import bootstrap_centres, decoupling
+from polyrelu.bias.decoupling import bootstrap_centres, decoupling
 from polyrelu.bias.subclasses import known_subclasses
 from polyrelu.data import Dataset, OrthonormalMixture
 from polyrelu.errors import InputError

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from polyrelu.bias._layer_norms import filter_norm
+from polyrelu.bias.layer_norms import filter_norm
 from polyrelu.bias.lipschitz import lipschitz, lipschitz_radius
 from polyrelu.data import Dataset, OrthonormalMixture
 from polyrelu.errors import InputError

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from polyrelu.bias._kmeans import spherical_kmeans, stability
+from polyrelu.bias.spherical_kmeans import spherical_kmeans, stability
 from polyrelu.bias.subclasses import estimate_subclasses, known_subclasses
 from polyrelu.data import Dataset, OrthonormalMixture
 from polyrelu.errors import InputError

@@ -52,11 +52,11 @@ def hold(place, number):
 
 if __name__ == "__main__":
     if os.environ.get("STAND_IN_NETWORK"):
-        embed = importlib.import_module("polyrelu.data.embed")
+        embed = importlib.import_module("polyrelu.data.images.embed")
         embed.NETWORKS["efficientnet-lite0"] = lambda: lambda pixels: pixels.float().mean(dim=(2, 3))
     for one in filter(None, os.environ.get("SET", "").split(";")):
         place, _, value = one.partition("=")
         setattr(*owner_of(place), int(value))
     if os.environ.get("HOLD"):
         hold(*os.environ["HOLD"].rsplit(":", 1))
-    importlib.import_module("polyrelu.cli").main()
+    importlib.import_module("polyrelu.cli.main").main()

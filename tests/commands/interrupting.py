@@ -10,7 +10,7 @@ from pathlib import Path
 from typer.testing import CliRunner
 from waiting import LIMIT
 
-from polyrelu.cli import app
+from polyrelu.cli.main import app
 
 HELD = Path(__file__).with_name("held_command.py")
 AGAIN = "Ctrl-C again stops at once"

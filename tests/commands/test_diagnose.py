@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from polyrelu import cli
+from polyrelu.cli import main as cli
 from polyrelu.data import OrthonormalMixture
-from polyrelu.estimator import PolyReLUClassifier
+from polyrelu.estimator.classifier import PolyReLUClassifier
 from polyrelu.nets import LogisticRegression, save
 
 
@@ -113,7 +113,7 @@ def test_bad_input_is_one_line_and_leaves_nothing(folder, monkeypatch, words, sa
 
 
 def test_a_proof_above_an_attack_is_our_bug(folder, monkeypatch, tmp_path):
-    room = importlib.import_module("polyrelu.runs.diagnosis_measured")
+    room = importlib.import_module("polyrelu.estimator.robustness_report.measurement")
     monkeypatch.setattr(room, "certified", lambda module, X, y, **more: room.torch.full((len(X),), 99.0).double())
     done = polyrelu_(folder / "signs.npz", "--points", 5, "-o", tmp_path / "page.html")
     assert done.exit_code == 3 and "please report it" in done.stderr and not list(tmp_path.iterdir())

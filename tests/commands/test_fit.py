@@ -12,13 +12,13 @@ import torch
 from typer.testing import CliRunner
 
 import polyrelu
-from polyrelu import cli
-from polyrelu.data.split import rows_of
-from polyrelu.data.tables import read_table
-from polyrelu.estimator import PolyReLUClassifier
+from polyrelu.cli import main as cli
+from polyrelu.data.splits import rows_of
+from polyrelu.data.tables.table import read_table
+from polyrelu.estimator.classifier import PolyReLUClassifier
 from polyrelu.nets import ReadOut
 from polyrelu.nets.store import about
-from polyrelu.runs import heads
+from polyrelu.workflows.fit import fit as heads
 
 QUICK = ("--width", 12, "--epochs", 300, "--quiet")
 ROUGH = ("--width", 4, "--epochs", 5, "--quiet")
@@ -58,7 +58,7 @@ def few_points():
 
 @pytest.fixture
 def quick_evaluation(monkeypatch):
-    room = importlib.import_module("polyrelu.robust.bracket")
+    room = importlib.import_module("polyrelu.robust.bracketing.bracket")
     monkeypatch.setattr(room, "bracket", STAND_IN["bracket"])
 
 

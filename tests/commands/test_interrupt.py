@@ -13,7 +13,7 @@ import waiting
 from interrupting import NEW, RECIPE, Command, alive, stray, sweep_file
 from waiting import wait_for
 
-from polyrelu.cli import app
+from polyrelu.cli.main import app
 from polyrelu.interrupt import run_child
 
 pytestmark = [
@@ -23,29 +23,29 @@ pytestmark = [
 DROPPED = {
     "flow": (["flow", "--out", "out"], "polyrelu:OrthonormalMixture.sample:1", NEW),
     "evaluate": (["evaluate", "{made}/net.safetensors", RECIPE, "--out", "out"],
-                 "polyrelu.runs.evaluation:read_points:1", "nothing was done yet. Go on with: polyrelu evaluate"),
-    "inspect": (["inspect", "{made}/net.safetensors", RECIPE, "--out", "out"], "polyrelu.runs.inspection:_measured:3",
+                 "polyrelu.workflows.evaluate.evaluation:read_points:1", "nothing was done yet. Go on with: polyrelu evaluate"),  # noqa: E501
+    "inspect": (["inspect", "{made}/net.safetensors", RECIPE, "--out", "out"], "polyrelu.workflows.inspect.inspection:_measured:3",  # noqa: E501
                 "interrupted while measuring the neurons; 0 picture files and inspection.json are kept. Run the same"),
-    "fit": (["fit", "{made}/rows.npz", "-o", "out/head.safetensors"], "polyrelu.runs.heads:read_labelled:1", NEW),
+    "fit": (["fit", "{made}/rows.npz", "-o", "out/head.safetensors"], "polyrelu.workflows.fit.fit:read_labelled:1", NEW),  # noqa: E501
     "predict": (["predict", "{made}/head.safetensors", "{made}/rows.npz", "-o", "out/p.csv"],
-                "polyrelu.runs.predictions:decide:1", NEW),
-    "diagnose": (["diagnose", "{made}/rows.npz", "-o", "out/page.html"], "polyrelu.runs.diagnosis_command:_subjects:1",
+                "polyrelu.workflows.predict.predict:decide:1", NEW),
+    "diagnose": (["diagnose", "{made}/rows.npz", "-o", "out/page.html"], "polyrelu.workflows.diagnose.diagnose:_subjects:1",  # noqa: E501
                  "interrupted while reading the data; out/page.html is not written. The same command begins anew"),
     "export": (["export", "{made}/head.safetensors", "-o", "out/head.pt2"], "os:fsync:1", NEW),
     "explore": (["explore", "--port", "0", "--no-browser"], "polyrelu.explorer.server:warm:1",
                 "the explorer has ended; files that were saved from it are kept"),
-    "reproduce": (["reproduce", "--only", "A3", "--out", "out"], "polyrelu.runs.reproduction:write_page:1",
+    "reproduce": (["reproduce", "--only", "A3", "--out", "out"], "polyrelu.workflows.reproduce.reproduction:write_page:1",  # noqa: E501
                   "finished measurements are kept, and the same command goes on from there"),
     "claims list": (["claims", "list"], "polyrelu.claims.catalogue:select:1", NEW),
-    "claims run": (["claims", "run", "A3", "--out", "out"], "polyrelu.runs.sweep_live:SweepLive.begin:1+",
+    "claims run": (["claims", "run", "A3", "--out", "out"], "polyrelu.workflows.sweep.progress:SweepLive.begin:1+",
                    "measurements are kept. Go on with: polyrelu claims run A3"),
-    "sweep run": (["sweep", "slow.toml", "--out", "out"], "polyrelu.runs.sweep_live:SweepLive.begin:1+",
+    "sweep run": (["sweep", "slow.toml", "--out", "out"], "polyrelu.workflows.sweep.progress:SweepLive.begin:1+",
                   "0 of 6 settings are kept. Go on with: polyrelu sweep slow.toml"),
     "sweep status": (["sweep", "status", "out"], "polyrelu.sweep:status:1", NEW),
     "sweep export": (["sweep", "export", "out", "--to", "table.csv"], "polyrelu.sweep:export:1", NEW),
-    "data list": (["data", "list"], "polyrelu.data.fetch:cached:1", NEW),
-    "data fetch": (["data", "fetch", "mnist"], "polyrelu.data.fetch:output_folder:1", "nothing of it is kept"),
-    "data embed": (["data", "embed", "{made}/images", "-o", "out/e.npz"], "polyrelu.data.embed:list_images:1",
+    "data list": (["data", "list"], "polyrelu.data.images.fetch:cached:1", NEW),
+    "data fetch": (["data", "fetch", "mnist"], "polyrelu.data.images.fetch:output_folder:1", "nothing of it is kept"),
+    "data embed": (["data", "embed", "{made}/images", "-o", "out/e.npz"], "polyrelu.data.images.embed:list_images:1",
                    "the same command goes on from what is done"),
 }  # fmt: skip
 
@@ -87,14 +87,14 @@ def test_ctrl_c_while_a_library_is_being_loaded(made, tmp_path, module):
     )
     path = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
     words = ("fit", made / "rows.npz", "-o", "head.safetensors")
-    run = Command(tmp_path, *words, program=("-m", "polyrelu.cli"), PYTHONPATH=path)
+    run = Command(tmp_path, *words, program=("-m", "polyrelu.cli.main"), PYTHONPATH=path)
     code, said = run.until("held").press().end()
     assert code == 130 and said == f"held\n\npolyrelu: interrupted; nothing is half-written, and {NEW}\n"
 
 
 def test_ctrl_c_inside_one_long_call_of_lapack(made, tmp_path):
     words = ("diagnose", made / "rows.npz", "-o", "page.html")
-    run = Command(tmp_path, *words, hold="polyrelu.runs.diagnosis_command:_subjects:1", HOLD_IN="svd")
+    run = Command(tmp_path, *words, hold="polyrelu.workflows.diagnose.diagnose:_subjects:1", HOLD_IN="svd")
     code, said = run.until("held").press().end()
     assert code == 130 and "page.html is not written" in said
 

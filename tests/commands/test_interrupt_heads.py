@@ -10,7 +10,7 @@ import torch
 from interrupting import AGAIN, NEW, Command, finished
 
 import polyrelu
-from polyrelu.estimator import PolyReLUClassifier
+from polyrelu.estimator.classifier import PolyReLUClassifier
 from polyrelu.nets.store import about
 
 pytestmark = [
@@ -26,7 +26,7 @@ def weights(path):
 def test_fit_keeps_the_head_of_the_whole_passes(made, tmp_path):
     """Held after the second of nine passes is told: what is kept is the head of `--epochs 2`, to the last bit."""
     run = Command(tmp_path, "fit", made / "rows.npz", "--width", 6, "--epochs", 9, "-o", "head.safetensors",
-                  hold="polyrelu.runs.heads_live:HeadsLive.update:2").until("held")  # fmt: skip
+                  hold="polyrelu.workflows.fit.progress:HeadsLive.update:2").until("held")  # fmt: skip
     code, said = run.press().until(AGAIN).let_go().end()
     assert code == 130
     assert (
@@ -52,7 +52,7 @@ def test_fit_on_many_rows_stops_within_a_pass_at_the_last_whole_one(tmp_path):
     np.savez(tmp_path / "rows.npz", X=(2 * y[:, None] - 1) * np.ones(3) + source.normal(size=(32_000, 3)), y=y)
     words = ("fit", "rows.npz", "--width", 4, "-o")
     run = Command(tmp_path, *words, "head.safetensors", "--epochs", 5,
-                  hold="polyrelu.runs.heads_live:HeadsLive.update:5").until("held")  # fmt: skip
+                  hold="polyrelu.workflows.fit.progress:HeadsLive.update:5").until("held")  # fmt: skip
     code, said = run.press().until(AGAIN).let_go().end()
     assert code == 130 and "the head after 2 whole passes is in head.safetensors" in said
     finished(tmp_path, *words, "two.safetensors", "--epochs", 2)
@@ -61,7 +61,9 @@ def test_fit_on_many_rows_stops_within_a_pass_at_the_last_whole_one(tmp_path):
 
 
 def test_fit_before_a_pass_is_complete_keeps_nothing_and_says_so(made, tmp_path):
-    run = Command(tmp_path, "fit", made / "rows.npz", "-o", "head.safetensors", hold="polyrelu.runs.heads:_train:1")
+    run = Command(
+        tmp_path, "fit", made / "rows.npz", "-o", "head.safetensors", hold="polyrelu.workflows.fit.fit:_train:1"
+    )
     code, said = run.until("held").press().end()
     assert code == 130 and f"polyrelu: interrupted; nothing is written, and {NEW}" in said
     assert list(tmp_path.iterdir()) == []
@@ -71,7 +73,7 @@ def test_fit_that_is_stopped_spares_a_finished_head(made, tmp_path):
     finished(tmp_path, "fit", made / "rows.npz", "--width", 6, "--epochs", 2, "-o", "head.safetensors")
     before = (tmp_path / "head.safetensors").read_bytes()
     run = Command(tmp_path, "fit", made / "rows.npz", "--width", 6, "-o", "head.safetensors",
-                  hold="polyrelu.runs.heads_live:HeadsLive.update:1+").until("held")  # fmt: skip
+                  hold="polyrelu.workflows.fit.progress:HeadsLive.update:1+").until("held")  # fmt: skip
     code, said = run.press().until(AGAIN).let_go().end()
     assert code == 130 and "the head after 2 whole passes is in head-stopped.safetensors" in said
     assert "; head.safetensors is as it was" in said
@@ -81,7 +83,7 @@ def test_fit_that_is_stopped_spares_a_finished_head(made, tmp_path):
 
 def test_fit_that_is_being_measured_keeps_the_trained_head(made, tmp_path):
     words = ("fit", made / "rows.npz", "--width", 6, "--epochs", 2, "-o")
-    run = Command(tmp_path, *words, "head.safetensors", hold="polyrelu.robust.provable:bracket:1")
+    run = Command(tmp_path, *words, "head.safetensors", hold="polyrelu.estimator.robustness_mixin:bracket:1")
     code, said = run.until("held").press().until("polyrelu: keeping the head, which is trained").let_go().end()
     assert code == 130 and "interrupted; the head is trained and in head.safetensors, but not measured" in said
     finished(tmp_path, *words, "whole.safetensors")
@@ -93,7 +95,7 @@ def test_fit_that_is_being_measured_keeps_the_trained_head(made, tmp_path):
 
 # -------------------------------------------------------------------------------------------------------- predict
 
-CERTIFY = "polyrelu.robust.provable:bracket"
+CERTIFY = "polyrelu.estimator.robustness_mixin:bracket"
 
 
 def test_certified_rows_are_kept_and_the_same_command_goes_on_from_them(made, tmp_path):
@@ -114,7 +116,7 @@ def test_certified_rows_are_kept_and_the_same_command_goes_on_from_them(made, tm
 def test_a_kill_costs_one_chunk_too(made, tmp_path):
     """Ten rows a chunk, so short that a buffer would hold both chunks back; 43 of 45 are left."""
     words = ("predict", made / "head.safetensors", made / "rows.npz", "--radius", "-o", "p.csv")
-    small = {"SET": "polyrelu.runs.predictions:CERTIFIED=10"}
+    small = {"SET": "polyrelu.workflows.predict.predict:CERTIFIED=10"}
     run = Command(tmp_path, *words, hold=f"{CERTIFY}:3", **small).until("held").press(signal.SIGKILL)
     assert run.end()[0] == -signal.SIGKILL
     again = Command(tmp_path, *words, hold=f"{CERTIFY}:44", **small)

@@ -17,27 +17,27 @@ pytestmark = [
     pytest.mark.skipif(sys.platform == "win32", reason="needs Unix signals"),
 ]
 
-PATIENT = "polyrelu.runs.evaluation_live:PATIENCE=1000000"  # however slow the machine is
+PATIENT = "polyrelu.workflows.evaluate.progress:PATIENCE=1000000"  # however slow the machine is
 FLOW = ("flow", "--dim", 8, "--samples", 40, "--width", 6, "--clusters", "2+2", "--out", "out", "--until-loss", 0.05)
 WAITING = {
-    "flow": (FLOW, "polyrelu.runs.live:Live.update:3", "finishing the step under way, then saving",
+    "flow": (FLOW, "polyrelu.workflows.flow.progress:Live.update:3", "finishing the step under way, then saving",
              "given up; nothing of this run was saved"),
     "evaluate": (("evaluate", "{made}/net.safetensors", RECIPE, "--budget-nodes", 1, "--out", "out"),
-                 "polyrelu.robust.bracket:bracket:2", "finishing the points under way (100 at most), dropping",
+                 "polyrelu.robust.bracketing.bracket:bracket:2", "finishing the points under way (100 at most), dropping",  # noqa: E501
                  "100 of 250 points are kept. Go on with: polyrelu evaluate"),
     "fit": (("fit", "{made}/rows.npz", "--width", 6, "--epochs", 9, "-o", "out/head.safetensors"),
-            "polyrelu.runs.heads_live:HeadsLive.update:3", "keeping the head of the last whole pass", NEW),
+            "polyrelu.workflows.fit.progress:HeadsLive.update:3", "keeping the head of the last whole pass", NEW),
     "predict": (("predict", "{made}/head.safetensors", "{made}/rows.npz", "--radius"),
-                "polyrelu.robust.provable:bracket:3", "finishing the rows under way",
+                "polyrelu.estimator.robustness_mixin:bracket:3", "finishing the rows under way",
                 "the first 200 rows are written."),
     "sweep run": (("sweep", "slow.toml", "--workers", 2, "--out", "out"), "",
                   "finishing the settings under way, then stopping",
                   "0 of 6 settings are kept. Go on with: polyrelu sweep slow.toml --engine local --workers 2 --out"),
     "claims run": (("claims", "run", "A", "--workers", 1, "--out", "out"),
-                   "polyrelu.runs.sweep_live:SweepLive.started:1+", "finishing the measurements under way",
+                   "polyrelu.workflows.sweep.progress:SweepLive.started:1+", "finishing the measurements under way",
                    "measurements are kept. Go on with: polyrelu claims run A --profile quick --workers 1 --out out"),
     "reproduce": (("reproduce", "--only", "A", "--workers", 1, "--out", "out"),
-                  "polyrelu.runs.sweep_live:SweepLive.started:1+", "finishing the measurements under way",
+                  "polyrelu.workflows.sweep.progress:SweepLive.started:1+", "finishing the measurements under way",
                   "measurements are kept. Go on with: polyrelu reproduce --only A --profile quick --workers 1 --out"),
 }  # fmt: skip
 
@@ -134,13 +134,13 @@ def test_measurements_are_kept_and_the_command_goes_on(made, tmp_path, name):
 
 
 def test_embedding_goes_on_to_the_same_numbers(made, tmp_path):
-    small = {"SET": "polyrelu.data.embed:BLOCK=2", "STAND_IN_NETWORK": "1"}
+    small = {"SET": "polyrelu.data.images.embed:BLOCK=2", "STAND_IN_NETWORK": "1"}
     words = ("data", "embed", made / "images", "-o", "e.npz", "--batch", 1)
-    run = Command(tmp_path, *words, hold="polyrelu.data.embed:_block:3", **small)
+    run = Command(tmp_path, *words, hold="polyrelu.data.images.embed:_block:3", **small)
     code, said = run.until("held").press().end()
     assert code == 130 and "the same command goes on from what is done" in said
     assert len(list((tmp_path / "e.npz.parts").iterdir())) == 2 and not (tmp_path / "e.npz").exists()
-    again = Command(tmp_path, *words, hold="polyrelu.data.embed:_block:2", **small)
+    again = Command(tmp_path, *words, hold="polyrelu.data.images.embed:_block:2", **small)
     assert again.end()[0] == 0 and "held" not in again.said["stderr"]  # one block was left
     assert Command(tmp_path, *words[:4], "whole.npz", *words[5:], **small).end()[0] == 0
     with np.load(tmp_path / "e.npz") as resumed, np.load(tmp_path / "whole.npz") as whole:

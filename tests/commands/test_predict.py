@@ -13,13 +13,15 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from polyrelu import Budget, cli
-from polyrelu.data import _sheets
-from polyrelu.data._columns import Takes
-from polyrelu.data.tables import Table
+from polyrelu import Budget
+from polyrelu.cli import main as cli
+from polyrelu.data.tables import csv_parquet as _sheets
+from polyrelu.data.tables.columns import Takes
+from polyrelu.data.tables.table import Table
 from polyrelu.errors import InputError
-from polyrelu.estimator import PolyReLUClassifier
-from polyrelu.runs import heads, predictions
+from polyrelu.estimator.classifier import PolyReLUClassifier
+from polyrelu.workflows.fit import fit as heads
+from polyrelu.workflows.predict import predict as predictions
 
 STAND_IN = runpy.run_path(str(Path(__file__).parents[1] / "runs" / "stand_in.py"))
 NAMES = ("a", "b", "c", "d")
@@ -221,7 +223,7 @@ def test_a_head_says_what_it_takes(two, three):
 @pytest.mark.parametrize("kind", ["two", "three"])
 def test_evaluate_takes_the_labels_of_a_head(tmp_path, monkeypatch, request, kind):
     head, file = request.getfixturevalue(kind)
-    room = importlib.import_module("polyrelu.robust.bracket")
+    room = importlib.import_module("polyrelu.robust.bracketing.bracket")
     monkeypatch.setattr(room, "bracket", STAND_IN["bracket"])
     X, y = points(30, KINDS[kind], seed=1)
     words = ("--quiet", "--json", "--out")

@@ -9,10 +9,10 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from polyrelu.data._columns import FEWEST, Takes, as_labels, lay_out, names_rows, whole
-from polyrelu.data._sheets import _is_header, _is_text
-from polyrelu.data.files import read_file
-from polyrelu.data.tables import open_table, read_table
+from polyrelu.data.tables.columns import FEWEST, Takes, as_labels, lay_out, names_rows, whole
+from polyrelu.data.tables.csv_parquet import _is_header, _is_text
+from polyrelu.data.tables.table import open_table, read_table
+from polyrelu.data.tables.table_dataset import read_file
 from polyrelu.errors import InputError
 
 PATH = Path("table.csv")
@@ -190,7 +190,7 @@ def test_a_parquet_table_that_unpacks_to_far_more_than_it_is(tmp_path, monkeypat
     pyarrow = pytest.importorskip("pyarrow")
     from pyarrow import parquet
 
-    from polyrelu.data import _sheets
+    from polyrelu.data.tables import csv_parquet as _sheets
 
     path = tmp_path / "a.parquet"
     parquet.write_table(

@@ -15,7 +15,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from polyrelu.data import fetch
+from polyrelu.data.images import fetch
 from polyrelu.errors import InputError
 
 

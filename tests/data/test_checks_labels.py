@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 import torch
 
-from polyrelu.data._labels import as_clusters, as_labels, plain_tensor
-from polyrelu.data.files import as_label_numbers, read_file
-from polyrelu.data.tables import open_table, read_table, table_blocks
+from polyrelu.data.labels import as_clusters, as_labels, plain_tensor
+from polyrelu.data.tables.table import open_table, read_table, table_blocks
+from polyrelu.data.tables.table_dataset import as_label_numbers, read_file
 from polyrelu.errors import InputError
 
 CPU = torch.device("cpu")

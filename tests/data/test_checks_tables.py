@@ -7,9 +7,9 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from polyrelu.data import tables
-from polyrelu.data._columns import Takes
-from polyrelu.data.tables import as_floats, open_table, read_table, table_blocks
+from polyrelu.data.tables import table as tables
+from polyrelu.data.tables.columns import Takes
+from polyrelu.data.tables.table import as_floats, open_table, read_table, table_blocks
 from polyrelu.errors import InputError
 
 

@@ -13,10 +13,11 @@ from PIL import Image
 from torch.utils.data import random_split
 from typer.testing import CliRunner
 
-from polyrelu.cli import app
-from polyrelu.data import Dataset, embed, read
-from polyrelu.data.image_folder import list_images, picture
-from polyrelu.data.split import part
+from polyrelu.cli.main import app
+from polyrelu.data import Dataset, read
+from polyrelu.data.images import embed
+from polyrelu.data.images.image_folder import list_images, picture
+from polyrelu.data.splits import part
 from polyrelu.errors import InputError
 
 

@@ -16,7 +16,8 @@ import pytest
 import torch
 from PIL import Image
 
-from polyrelu.data import Dataset, fetch, read
+from polyrelu.data import Dataset, read
+from polyrelu.data.images import fetch
 from polyrelu.data.relabel import relabel
 from polyrelu.errors import InputError
 

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from polyrelu.data import parse_clusters
-from polyrelu.data.recipe import recipe_text
+from polyrelu.data.synthetic.recipe import recipe_text
 from polyrelu.errors import InputError
 
 

@@ -8,10 +8,11 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from polyrelu.data import _sheets, read
-from polyrelu.data._columns import Takes
-from polyrelu.data.labelled import places, read_labelled
-from polyrelu.data.tables import read_table, table_blocks
+from polyrelu.data import read
+from polyrelu.data.read_table import places, read_labelled
+from polyrelu.data.tables import csv_parquet as _sheets
+from polyrelu.data.tables.columns import Takes
+from polyrelu.data.tables.table import read_table, table_blocks
 from polyrelu.errors import InputError
 
 X = np.array([[0.5, -1.0, 2.0], [1.5, 0.0, 3.0], [0.25, 4.0, -2.0], [7.0, 8.0, 9.0]])

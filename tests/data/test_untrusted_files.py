@@ -15,11 +15,12 @@ import pytest
 from safetensors.numpy import save_file
 from typer.testing import CliRunner
 
-from polyrelu import InputError, cli, data
-from polyrelu.data import fetch
-from polyrelu.data.labelled import read_labelled
+from polyrelu import InputError, data
+from polyrelu.cli import main as cli
+from polyrelu.data.images import fetch
+from polyrelu.data.read_table import read_labelled
 from polyrelu.data.relabel import relabel
-from polyrelu.data.tables import read_table, table_blocks
+from polyrelu.data.tables.table import read_table, table_blocks
 
 X = np.random.default_rng(0).normal(size=(12, 3)).astype(np.float32)
 Y = np.arange(12) % 2

@@ -18,7 +18,7 @@ class Served:
     def __init__(self, own=None, port=0):
         uvicorn = pytest.importorskip("uvicorn", reason="the explorer needs the extra 'web'")
         pytest.importorskip("starlette", reason="the explorer needs the extra 'web'")
-        from polyrelu.commands.explore import listen
+        from polyrelu.cli.explore import listen
         from polyrelu.explorer.server import application
 
         self.app = application(own)
@@ -61,7 +61,7 @@ class Served:
 @pytest.fixture(scope="session")
 def folder(tmp_path_factory):
     """A run of one's own."""
-    from polyrelu.cli import app
+    from polyrelu.cli.main import app
 
     out = tmp_path_factory.mktemp("runs") / "mine"
     sizes = ["--dim", "12", "--samples", "80", "--width", "16", "--clusters", "3+2", "--seed", "4"]

@@ -12,7 +12,7 @@ pytest.importorskip("starlette", reason="the explorer needs the extra 'web'")
 from polyrelu.explorer import server
 from polyrelu.explorer.export import policy
 from polyrelu.explorer.server import LARGE, SMALL, Guard, application, local
-from polyrelu.explorer.tabs import SUPERSEDED
+from polyrelu.explorer.sessions import SUPERSEDED
 
 HOST = "127.0.0.1:8080"
 KINDS = ("application/json", "application/json; charset=utf-8")

@@ -12,7 +12,7 @@ from waiting import LIMIT
 
 import polyrelu
 from polyrelu.explorer import frames
-from polyrelu.explorer.limits import Setting
+from polyrelu.explorer.parameters import Setting
 
 pytestmark = pytest.mark.waits
 TEXT = "body *:not(script, option, canvas, [type=range], .bar)"
@@ -368,7 +368,7 @@ def test_sphere_axes_follow_the_dimension(visit):
 
 
 def test_an_own_run_shows_its_final_net_at_every_time(visit, start, folder):
-    from polyrelu.explorer import own
+    from polyrelu.explorer import saved_run as own
 
     running = start(own=own.read(folder))
     one = visit(address=running.address).done().at_end().until("document.body.dataset.ball > 0")

@@ -7,10 +7,11 @@ import pytest
 import torch
 
 import polyrelu
-from polyrelu.explorer import frames, plane, robust
-from polyrelu.explorer.limits import Setting
+from polyrelu.explorer import frames, plane
+from polyrelu.explorer import robustness as robust
+from polyrelu.explorer.parameters import Setting
 from polyrelu.explorer.problem import problem
-from polyrelu.explorer.tabs import Stopped
+from polyrelu.explorer.sessions import Stopped
 
 SMALL = Setting(p=3, dim=12, samples=60, width=16, positive=3, negative=2)
 

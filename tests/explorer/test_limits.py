@@ -3,7 +3,7 @@ import dataclasses
 import pytest
 
 from polyrelu.errors import InputError
-from polyrelu.explorer.limits import LIMITS, Setting, table
+from polyrelu.explorer.parameters import LIMITS, Setting, table
 from polyrelu.explorer.presets import PRESETS
 
 

@@ -12,7 +12,7 @@ import pytest
 from waiting import LIMIT, wait_for
 
 from polyrelu.explorer import frames
-from polyrelu.explorer.tabs import SUPERSEDED, TABS, Tab, Tabs
+from polyrelu.explorer.sessions import SUPERSEDED, TABS, Tab, Tabs
 
 HOSTS = ["127.0.0.1", "localhost", "127.0.0.1:{port}", "localhost:{port}"]
 FOREIGN = ["example.org", "127.0.0.1.example.org", "127.0.0.1:80@example.org", "", "[::1]", "0.0.0.0", "localhost:8o"]

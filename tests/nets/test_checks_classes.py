@@ -9,7 +9,7 @@ from safetensors.torch import save_file
 
 from polyrelu.errors import InputError
 from polyrelu.nets import PolyReLUNet, load_reference, save
-from polyrelu.nets.classes import classes_about, classes_of
+from polyrelu.nets.class_names import classes_about, classes_of
 from polyrelu.nets.store import about
 
 GOOD = [np.array([3, 5]), np.array([1.5, 2.5]), np.array(["a", "bc"]), np.array([True, False]), np.array([1], "u1")]

@@ -8,8 +8,8 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from polyrelu import InputError, PolyReLUClassifier, PolyReLUNet, load, load_reference, nets, save
-from polyrelu.nets._base import drawn
-from polyrelu.nets.classes import classes_of
+from polyrelu.nets.base import drawn
+from polyrelu.nets.class_names import classes_of
 
 NETS = [
     PolyReLUNet(5, 4, 2.5), PolyReLUNet(5, 4, 3.0, 3, bias=True, centre=torch.ones(5)), nets.MLP(5, 3, 2, 2),

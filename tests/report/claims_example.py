@@ -7,7 +7,7 @@ from datetime import datetime, timezone
 
 from polyrelu.claims.claim import Claim, Experiment, Measured, Standing, Verdict, at_least, at_most, near
 from polyrelu.claims.judge import Outcome, judge
-from polyrelu.report.claims_page import About, DrawnFigure
+from polyrelu.report.pages.claims_page import About, DrawnFigure
 from polyrelu.report.paper_figures.figure import PaperFigure
 
 HOSTILE = "<script>window.broken = 1</script><img src=x onerror='window.broken = 1'>\" & more"

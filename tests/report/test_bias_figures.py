@@ -11,11 +11,11 @@ from PIL import Image
 
 from polyrelu.errors import InputError
 from polyrelu.report import save_figure
-from polyrelu.report.figures import AVERAGE, CENTRE, INK, REST
-from polyrelu.report.heat import correlation_map
-from polyrelu.report.margin_figures import margin_figure, phase_timeline
-from polyrelu.report.neuron_figures import contribution_bars, cosine_map, lambda_matrix
-from polyrelu.report.sphere_figure import NEGATIVE, POSITIVE, Stage, sphere_figure
+from polyrelu.report.figures.heatmap import correlation_map
+from polyrelu.report.figures.margins import margin_figure, phase_timeline
+from polyrelu.report.figures.neurons import contribution_bars, cosine_map, lambda_matrix
+from polyrelu.report.figures.sphere import NEGATIVE, POSITIVE, Stage, sphere_figure
+from polyrelu.report.figures.training import AVERAGE, CENTRE, INK, REST
 
 LN10 = math.log(10)
 EYE = np.eye(3)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from polyrelu.report.claims_page import write_claims_page
+from polyrelu.report.pages.claims_page import write_claims_page
 
 pytestmark = pytest.mark.waits
 EXAMPLE = runpy.run_path(str(Path(__file__).parent / "claims_example.py"))

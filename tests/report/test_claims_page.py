@@ -17,9 +17,9 @@ from polyrelu.claims.claim import Check, at_least, at_most, near
 from polyrelu.claims.judge import Number, judge
 from polyrelu.claims.papers import PAPERS
 from polyrelu.report import paper_figures
-from polyrelu.report.claim_rows import Row, duration_text, interval_text
-from polyrelu.report.claims_page import About, DrawnFigure, write_claims_page
 from polyrelu.report.numbers import number_text
+from polyrelu.report.pages.claim_rows import Row, duration_text, interval_text
+from polyrelu.report.pages.claims_page import About, DrawnFigure, write_claims_page
 
 EXAMPLE = runpy.run_path(str(Path(__file__).parent / "claims_example.py"))
 ABOUT, HOSTILE, figures, png = (EXAMPLE[name] for name in ("ABOUT", "HOSTILE", "figures", "png"))

@@ -12,7 +12,7 @@ from PIL import Image
 import polyrelu
 from polyrelu.bias.phases import fallen
 from polyrelu.report import save_figure, trajectory_figure
-from polyrelu.report.timeline import Timeline
+from polyrelu.report.figures.timeline import Timeline
 from polyrelu.train import History
 
 

@@ -10,9 +10,9 @@ from PIL import Image
 
 from polyrelu.errors import InputError
 from polyrelu.report import save_figure
-from polyrelu.report.robust_figure import robust_figure
-from polyrelu.robust.bracket import Bracket, BracketStatus
-from polyrelu.robust.curve import curve
+from polyrelu.report.figures.robustness import robust_figure
+from polyrelu.robust.bracketing.bracket import Bracket, BracketStatus
+from polyrelu.robust.bracketing.curve import curve
 
 
 def made(lower, upper, norm=2.0):

@@ -25,13 +25,13 @@ import torch
 from torch import Tensor
 
 from polyrelu.nets import PolyReLUNet
-from polyrelu.robust.arithmetic import REAL, Arithmetic
-from polyrelu.robust.certify.branch import Budget, certify
-from polyrelu.robust.certify.cheap import cheap_radius
+from polyrelu.robust.certify.branch_and_bound import Budget, certify
 from polyrelu.robust.certify.krylov import quick_radius
 from polyrelu.robust.certify.linear import linear_radius
+from polyrelu.robust.certify.lipschitz import cheap_radius
 from polyrelu.robust.certify.quadratic import quadratic_radius
-from polyrelu.robust.shallow import reduce
+from polyrelu.robust.core.arithmetic import REAL, Arithmetic
+from polyrelu.robust.core.reduced_net import reduce
 
 KNOWN = Path(__file__).with_name("allowances.json")
 WRITE = bool(os.environ.get("WRITE_ALLOWANCES"))
@@ -47,7 +47,10 @@ FUNCTIONS = [  # whatever a bound is made of
     *((f"{CERTIFY}.quadratic", name) for name in ("Frame.of", "rows_of", "Rows.below", "Rows.bound", "_least")),
     *((f"{CERTIFY}.krylov", name) for name in ("_few", "_ball", "_least")),
     (f"{CERTIFY}.relaxation", "_State.advance"),
-    *(("polyrelu.robust.shallow", name) for name in ("Shallow.slack", "Shallow._constant", "Rows.scaled", "reduce")),
+    *(
+        ("polyrelu.robust.core.reduced_net", name)
+        for name in ("Shallow.slack", "Shallow._constant", "Rows.scaled", "reduce")
+    ),
 ]
 
 

@@ -24,8 +24,8 @@ from polyrelu.robust.attacks import (
     UniversalDirection,
     Zero,
 )
-from polyrelu.robust.margin import margin_of
-from polyrelu.robust.result import AttackStatus
+from polyrelu.robust.core.margin import margin_of
+from polyrelu.robust.core.result import AttackStatus
 
 EVERY = [
     PGD(steps=10),

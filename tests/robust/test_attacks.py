@@ -30,11 +30,11 @@ from polyrelu.robust.attacks import (
     UniversalDirection,
     Zero,
 )
-from polyrelu.robust.attacks.pool import Pool
 from polyrelu.robust.certify.closed_form import average_radius, centre_radius
-from polyrelu.robust.margin import margin_of
-from polyrelu.robust.norms import dual, lengths
-from polyrelu.robust.result import AttackStatus
+from polyrelu.robust.core.margin import margin_of
+from polyrelu.robust.core.norms import dual, lengths
+from polyrelu.robust.core.pool import Pool
+from polyrelu.robust.core.result import AttackStatus
 
 MIX = OrthonormalMixture(dim=20, positive=5, negative=3, alpha=0.1, rotate=7, dtype=torch.float64)
 POOL = MIX.sample(200, seed=1)

@@ -9,13 +9,13 @@ from polyrelu.data import OrthonormalMixture
 from polyrelu.errors import InputError
 from polyrelu.nets import AverageClassifier, CentreClassifier, PolyReLUNet
 from polyrelu.robust.attacks.convex_concave import lift
-from polyrelu.robust.bracket import BracketStatus, BrokenSandwich, bracket, check_sandwich
-from polyrelu.robust.certify.branch import Budget, certify
+from polyrelu.robust.attacks.nearest_boundary import nearest
+from polyrelu.robust.bracketing.bracket import BracketStatus, BrokenSandwich, bracket, check_sandwich
+from polyrelu.robust.certify.branch_and_bound import Budget, certify
 from polyrelu.robust.certify.closed_form import average_radius, centre_radius
-from polyrelu.robust.margin import margin_of
-from polyrelu.robust.norms import lengths
-from polyrelu.robust.projection import nearest
-from polyrelu.robust.shallow import reduce
+from polyrelu.robust.core.margin import margin_of
+from polyrelu.robust.core.norms import lengths
+from polyrelu.robust.core.reduced_net import reduce
 
 POWERS = (1, 1.3, 1.7, 2, 2.2, 2.5, 3, 4, 6)
 QUICK = Budget(nodes=4)

@@ -9,10 +9,10 @@ import torch
 from torch import Tensor
 
 from polyrelu.errors import InputError, require
-from polyrelu.robust.attacks.pool import Pool
 from polyrelu.robust.attacks.task import Best, Counted, Task
-from polyrelu.robust.margin import check_points, margin_of
-from polyrelu.robust.norms import lengths, lowest, project, steepest, to_hyperplane, unit
+from polyrelu.robust.core.margin import check_points, margin_of
+from polyrelu.robust.core.norms import lengths, lowest, project, steepest, to_hyperplane, unit
+from polyrelu.robust.core.pool import Pool
 
 NORMS = [1.0, 2.0, math.inf]
 

@@ -16,12 +16,12 @@ import torch
 from polyrelu.errors import InputError
 from polyrelu.nets import PolyReLUNet
 from polyrelu.nets.ideal import CentreClassifier
-from polyrelu.robust.bracket import Bracket, BracketStatus, BrokenSandwich
+from polyrelu.robust.bracketing.bracket import Bracket, BracketStatus, BrokenSandwich
+from polyrelu.robust.core.margin import margin_of
+from polyrelu.robust.core.norms import dual, lengths
+from polyrelu.robust.core.result import AttackStatus
 from polyrelu.robust.crosscheck import PEERS, cross_check
 from polyrelu.robust.crosscheck.problem import Problem
-from polyrelu.robust.margin import margin_of
-from polyrelu.robust.norms import dual, lengths
-from polyrelu.robust.result import AttackStatus
 
 ABSENT = [name for name in ("foolbox", "pyautoattack") if importlib.util.find_spec(name) is None]
 needs_peers = pytest.mark.skipif(bool(ABSENT), reason=f'not installed: {ABSENT}; pip install "polyrelu[crosscheck]"')

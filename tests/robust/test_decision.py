@@ -12,8 +12,8 @@ from sklearn.tree import DecisionTreeClassifier
 
 from polyrelu.errors import InputError
 from polyrelu.robust.attacks.decision import Decided, decision_attack
-from polyrelu.robust.foreign import certified, codes
-from polyrelu.robust.result import AttackStatus
+from polyrelu.robust.core.result import AttackStatus
+from polyrelu.robust.external.external_model import certified, codes
 
 NAMES = np.array(["left", "right", "up"])
 

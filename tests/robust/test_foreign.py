@@ -33,12 +33,12 @@ from torch import nn
 
 from polyrelu.errors import InputError
 from polyrelu.nets import PolyReLUNet
-from polyrelu.robust import foreign
 from polyrelu.robust.attacks import BoundaryWalk
-from polyrelu.robust.bracket import bracket
-from polyrelu.robust.certify.branch import Budget
-from polyrelu.robust.foreign import as_module, certified, codes
-from polyrelu.robust.norms import NORMS
+from polyrelu.robust.bracketing.bracket import bracket
+from polyrelu.robust.certify.branch_and_bound import Budget
+from polyrelu.robust.core.norms import NORMS
+from polyrelu.robust.external import external_model as foreign
+from polyrelu.robust.external.external_model import as_module, certified, codes
 
 RANDOM = np.random.default_rng(0)
 NAMES = np.array(["ash", "birch", "cedar", "douglas fir"])
@@ -299,7 +299,7 @@ import resource, numpy as np, torch
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
-from polyrelu.robust.foreign import as_module, certified, codes
+from polyrelu.robust.external.external_model import as_module, certified, codes
 X = np.random.default_rng(0).standard_normal((40, 20_000)).astype(np.float64); y = np.arange(40) % 3
 model = make_pipeline(StandardScaler(), RobustScaler(), MinMaxScaler(), MaxAbsScaler(), LogisticRegression(max_iter=2))
 import warnings; warnings.simplefilter("ignore"); model.fit(X, y)

@@ -27,13 +27,13 @@ from torch.nn.utils import parametrizations, prune
 from torch.nn.utils import weight_norm as old_weight_norm
 
 from polyrelu.errors import InputError
-from polyrelu.estimator import PolyReLUClassifier
+from polyrelu.estimator.classifier import PolyReLUClassifier
+from polyrelu.estimator.robustness_report.measurement import measure, subject_of
+from polyrelu.estimator.robustness_report.report import RobustnessReport
 from polyrelu.nets import AverageClassifier, CentreClassifier, PolyReLUNet, ReadOut
-from polyrelu.robust import genuine
-from polyrelu.robust.foreign import as_module, certified, codes, provable
-from polyrelu.robust.genuine import altered
-from polyrelu.runs.diagnosis import RobustnessReport
-from polyrelu.runs.diagnosis_measured import measure, subject_of
+from polyrelu.robust.core import integrity as genuine
+from polyrelu.robust.core.integrity import altered
+from polyrelu.robust.external.external_model import as_module, certified, codes, provable
 
 RANDOM = np.random.default_rng(3)
 X = np.concatenate([RANDOM.standard_normal((40, 3)) + 2, RANDOM.standard_normal((40, 3)) - 2])
@@ -593,7 +593,7 @@ def test_a_report_says_why_nothing_is_proven():
 
 def test_nothing_is_imported_to_compare_with():
     code = (
-        "import sys; from torch import nn; from polyrelu.robust.genuine import altered\n"
+        "import sys; from torch import nn; from polyrelu.robust.core.integrity import altered\n"
         "before = {name for name in sys.modules if name.startswith('sklearn')}\n"
         "assert altered(object()) and not altered(nn.Linear(2, 1))\n"
         "assert {name for name in sys.modules if name.startswith('sklearn')} == before\n"

@@ -19,16 +19,16 @@ from torch.nn import functional
 from polyrelu import PolyReLUClassifier, PolyReLUNet, bracket
 from polyrelu.checks import checked, with_numbers
 from polyrelu.errors import InputError
+from polyrelu.estimator.robustness_report.report import RobustnessReport
 from polyrelu.nets import AverageClassifier, CentreClassifier, ReadOut
-from polyrelu.robust import genuine
-from polyrelu.robust.bracket import BracketStatus
-from polyrelu.robust.certify.cheap import cheap_radius
+from polyrelu.robust.bracketing.at_radius import held
+from polyrelu.robust.bracketing.bracket import BracketStatus
 from polyrelu.robust.certify.linear import certified_radius, linear_radius
+from polyrelu.robust.certify.lipschitz import cheap_radius
 from polyrelu.robust.certify.quadratic import quadratic_radius
-from polyrelu.robust.foreign import certified
-from polyrelu.robust.genuine import altered
-from polyrelu.robust.held import held
-from polyrelu.runs.diagnosis import RobustnessReport
+from polyrelu.robust.core import integrity as genuine
+from polyrelu.robust.core.integrity import altered
+from polyrelu.robust.external.external_model import certified
 
 RANDOM = np.random.default_rng(4)
 X = np.concatenate([RANDOM.standard_normal((40, 4)) + 2, RANDOM.standard_normal((40, 4)) - 2])

@@ -8,11 +8,11 @@ import torch
 
 from polyrelu import PolyReLUClassifier, PolyReLUNet, bracket
 from polyrelu.errors import InputError
-from polyrelu.robust.bracket import BracketStatus
-from polyrelu.robust.certify.cheap import cheap_radius
+from polyrelu.robust.bracketing.at_radius import held
+from polyrelu.robust.bracketing.bracket import BracketStatus
 from polyrelu.robust.certify.linear import certified_radius, linear_radius
+from polyrelu.robust.certify.lipschitz import cheap_radius
 from polyrelu.robust.certify.quadratic import quadratic_radius
-from polyrelu.robust.held import held
 
 
 class Shifted(PolyReLUNet):

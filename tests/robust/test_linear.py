@@ -11,10 +11,10 @@ from torch import Tensor
 from polyrelu.data import OrthonormalMixture
 from polyrelu.errors import InputError
 from polyrelu.nets import AverageClassifier, CentreClassifier, PolyReLUNet
-from polyrelu.robust.certify.cheap import Neurons, cheap_radius
 from polyrelu.robust.certify.closed_form import average_radius, centre_radius
 from polyrelu.robust.certify.linear import Frame, certified_radius, linear_radius
-from polyrelu.robust.margin import margin_of
+from polyrelu.robust.certify.lipschitz import Neurons, cheap_radius
+from polyrelu.robust.core.margin import margin_of
 
 EVERY_P = [1.0, 1.5, 2.0, 2.5, 3.0, 4.0]
 NORMS = [1.0, 2.0, math.inf]

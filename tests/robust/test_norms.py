@@ -6,7 +6,7 @@ import torch
 from scipy.optimize import linprog, minimize
 
 from polyrelu.errors import InputError
-from polyrelu.robust.norms import NORMS, check_norm, dual, lengths, project, steepest, to_hyperplane, unit
+from polyrelu.robust.core.norms import NORMS, check_norm, dual, lengths, project, steepest, to_hyperplane, unit
 
 
 def rows(n, dim, seed=0, dtype=torch.float64):

@@ -10,10 +10,10 @@ import torch
 from polyrelu.errors import InputError
 from polyrelu.nets import PolyReLUNet, ReadOut
 from polyrelu.robust.attacks import strongest
-from polyrelu.robust.bracket import BracketStatus, bracket
-from polyrelu.robust.certify.branch import Budget
-from polyrelu.robust.margin import margin_of
-from polyrelu.robust.norms import lengths
+from polyrelu.robust.bracketing.bracket import BracketStatus, bracket
+from polyrelu.robust.certify.branch_and_bound import Budget
+from polyrelu.robust.core.margin import margin_of
+from polyrelu.robust.core.norms import lengths
 
 DOUBLE = torch.float64
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from polyrelu.nets import PolyReLUNet
-from polyrelu.robust.certify.branch import Led, _divide, led_by
+from polyrelu.robust.certify.branch_and_bound import Led, _divide, led_by
 from polyrelu.robust.certify.relaxation import (
     MU,
     Relaxation,
@@ -17,8 +17,8 @@ from polyrelu.robust.certify.relaxation import (
     own_terms,
     solve,
 )
-from polyrelu.robust.certify.rows import Ball, boxed, largest
-from polyrelu.robust.shallow import reduce
+from polyrelu.robust.certify.root_relaxation import Ball, boxed, largest
+from polyrelu.robust.core.reduced_net import reduce
 
 ONE = torch.ones(1, 1, dtype=torch.float64)
 

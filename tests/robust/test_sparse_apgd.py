@@ -8,7 +8,7 @@ import torch
 from polyrelu.errors import InputError
 from polyrelu.nets import PolyReLUNet
 from polyrelu.nets.polar import polar_of
-from polyrelu.robust.attacks._run import Door
+from polyrelu.robust.attacks.runner import Door
 from polyrelu.robust.attacks.sparse_apgd import SparseAPGD, _onto
 
 BOX = (0.0, 1.0)

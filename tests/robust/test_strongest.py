@@ -12,10 +12,10 @@ from polyrelu.data import OrthonormalMixture
 from polyrelu.errors import InputError
 from polyrelu.nets import CentreClassifier, PolyReLUNet
 from polyrelu.robust.attacks import APGD, FrankWolfe, Nearest, Rivals, Zero, strongest
-from polyrelu.robust.attacks._run import Door
-from polyrelu.robust.margin import margin_of
-from polyrelu.robust.norms import NORMS, dual, lengths, lowest
-from polyrelu.robust.result import AttackStatus
+from polyrelu.robust.attacks.runner import Door
+from polyrelu.robust.core.margin import margin_of
+from polyrelu.robust.core.norms import NORMS, dual, lengths, lowest
+from polyrelu.robust.core.result import AttackStatus
 
 MIX = OrthonormalMixture(dim=12, positive=3, negative=3, alpha=0.05, dtype=torch.float64)
 

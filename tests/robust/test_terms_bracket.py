@@ -8,11 +8,11 @@ import pytest
 import torch
 
 from polyrelu.nets import PolyReLUNet
-from polyrelu.robust import shallow
-from polyrelu.robust.bracket import bracket
-from polyrelu.robust.certify.branch import Budget, certify
-from polyrelu.robust.certify.rows import Ball
-from polyrelu.robust.shallow import reduce
+from polyrelu.robust.bracketing.bracket import bracket
+from polyrelu.robust.certify.branch_and_bound import Budget, certify
+from polyrelu.robust.certify.root_relaxation import Ball
+from polyrelu.robust.core import reduced_net as shallow
+from polyrelu.robust.core.reduced_net import reduce
 
 
 @pytest.mark.parametrize("kind", ["plain", "bias", "normalised", "classes", "one side"])

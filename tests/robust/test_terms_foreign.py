@@ -17,10 +17,10 @@ from torch import Tensor, nn
 
 from polyrelu.errors import InputError
 from polyrelu.nets import PolyReLUNet
-from polyrelu.robust._foreign_affine import folded, growth, size_above
-from polyrelu.robust._foreign_layers import Diagonal
-from polyrelu.robust._foreign_numbers import affine
-from polyrelu.robust.foreign import _hidden, _linear, as_module
+from polyrelu.robust.external.affine import folded, growth, size_above
+from polyrelu.robust.external.external_model import _hidden, _linear, as_module
+from polyrelu.robust.external.layers import Diagonal
+from polyrelu.robust.external.weights import affine
 
 DIM = 4
 KINDS = ["L", "D", "LL", "DL", "LD", "DD", "DDL", "LDL", "DLDL"]

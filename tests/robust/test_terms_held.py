@@ -9,8 +9,8 @@ import torch
 
 from polyrelu.errors import InputError
 from polyrelu.nets import PolyReLUNet, ReadOut
-from polyrelu.robust.arithmetic import Arithmetic
-from polyrelu.robust.held import cheaply_held, held
+from polyrelu.robust.bracketing.at_radius import cheaply_held, held
+from polyrelu.robust.core.arithmetic import Arithmetic
 
 DOUBLE = torch.float64
 

@@ -11,9 +11,9 @@ from scipy.stats import norm
 from polyrelu.data import OrthonormalMixture
 from polyrelu.errors import InputError
 from polyrelu.nets import AverageClassifier, CentreClassifier, NearestCentre
-from polyrelu.robust import theory
 from polyrelu.robust.certify.closed_form import average_radius, centre_radius
-from polyrelu.robust.distance import dist
+from polyrelu.robust.distance.distance import dist
+from polyrelu.robust.theory import bounds as theory
 
 N = 20_000
 SAMPLING = 4 * 0.5 / math.sqrt(N)  # four standard errors of a frequency

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from polyrelu.nets import RobustClassifier
-from polyrelu.robust import theory
 from polyrelu.robust.certify.closed_form import centre_radius
+from polyrelu.robust.theory import bounds as theory
 
 
 def test_critical_radii():

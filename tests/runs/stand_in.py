@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 import torch
 
-from polyrelu.robust.bracket import Bracket, BracketStatus
-from polyrelu.robust.margin import check_points, margin_of
-from polyrelu.robust.norms import lengths
+from polyrelu.robust.bracketing.bracket import Bracket, BracketStatus
+from polyrelu.robust.core.margin import check_points, margin_of
+from polyrelu.robust.core.norms import lengths
 
-room = importlib.import_module("polyrelu.robust.bracket")
+room = importlib.import_module("polyrelu.robust.bracketing.bracket")
 parts = []  # points of each call; with a GATE the second one waits for that file
 
 
@@ -52,7 +52,7 @@ def bracket(net, X, y, *, norm=2, tol=1e-3, budget=None, pool=None, seed=0, prog
 
 
 if __name__ == "__main__":
-    from polyrelu import cli
+    from polyrelu.cli import main as cli
 
     room.bracket, room.Budget = bracket, Budget
     cli.main()

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from polyrelu.errors import InputError
-from polyrelu.runs.kept_rows import KeptRows, file_hash
+from polyrelu.workflows.predict.kept_rows import KeptRows, file_hash
 
 IDENTITY = {"head": "abc", "version": "1"}
 X = np.arange(12.0).reshape(4, 3)
@@ -73,7 +73,7 @@ def changed(path, **change):
     content = {key: value for key, value in {**json.loads(line), **change}.items() if value is not None}
     given = content.pop("check") if "check" in change else None
     content.pop("check", None)
-    from polyrelu.runs import kept_rows
+    from polyrelu.workflows.predict import kept_rows
 
     made = kept_rows._line(content) if given is None else json.dumps({**content, "check": given}).encode() + b"\n"
     path.write_bytes(b"".join([first, made, *rest]))

@@ -16,13 +16,13 @@ import polyrelu
 from polyrelu.data import Dataset
 from polyrelu.errors import InputError
 from polyrelu.nets import PolyReLUNet, save
-from polyrelu.robust.bracket import Bracket, BracketStatus
-from polyrelu.runs.evaluation import require_same
-from polyrelu.runs.evaluation_inputs import identity_of
-from polyrelu.runs.evaluation_settings import EvaluationSettings
-from polyrelu.runs.folder import FORMAT, read_record, read_trajectory
-from polyrelu.runs.parts import Part, join, read_part, write_part
+from polyrelu.robust.bracketing.bracket import Bracket, BracketStatus
 from polyrelu.train import Trajectory, flow
+from polyrelu.workflows.evaluate.checkpoints import Part, join, read_part, write_part
+from polyrelu.workflows.evaluate.evaluation import require_same
+from polyrelu.workflows.evaluate.inputs import identity_of
+from polyrelu.workflows.evaluate.settings import EvaluationSettings
+from polyrelu.workflows.flow.run_folder import FORMAT, read_record, read_trajectory
 
 
 def part(start: int = 200, count: int = 4) -> Part:
@@ -209,7 +209,7 @@ def test_only_the_same_evaluation_goes_on_in_a_folder(tmp_path):
 
 
 def _formats() -> list[str]:
-    from polyrelu.runs.evaluation import FORMAT as OURS
+    from polyrelu.workflows.evaluate.evaluation import FORMAT as OURS
 
     return ["polyrelu-other-1", "", OURS]
 

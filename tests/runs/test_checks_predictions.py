@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from polyrelu.estimator import PolyReLUClassifier
-from polyrelu.runs import predictions
+from polyrelu.estimator.classifier import PolyReLUClassifier
+from polyrelu.workflows.predict import predict as predictions
 
 
 class Nobody:

@@ -19,14 +19,14 @@ from torch import nn
 
 from polyrelu.data import OrthonormalMixture
 from polyrelu.errors import InputError
-from polyrelu.estimator import PolyReLUClassifier
+from polyrelu.estimator.classifier import PolyReLUClassifier
+from polyrelu.estimator.robustness_report.cross_fitting import halves
+from polyrelu.estimator.robustness_report.measurement import measure, subject_of
+from polyrelu.estimator.robustness_report.report import RobustnessReport
+from polyrelu.estimator.robustness_report.structure import averaging_of, structure_of
 from polyrelu.nets import AverageClassifier, CentreClassifier
-from polyrelu.report.diagnosis_words import findings, fraction
-from polyrelu.robust.foreign import certified, codes
-from polyrelu.runs.diagnosis import RobustnessReport
-from polyrelu.runs.diagnosis_cross import halves
-from polyrelu.runs.diagnosis_measured import measure, subject_of
-from polyrelu.runs.diagnosis_structure import averaging_of, structure_of
+from polyrelu.report.pages.diagnosis_words import findings, fraction
+from polyrelu.robust.external.external_model import certified, codes
 
 MIX = OrthonormalMixture(dim=16, positive=3, negative=3, alpha=0.05, dtype=torch.float64)
 NAMES = np.array(["no", "yes"])
@@ -145,8 +145,8 @@ def test_the_head_is_trained_on_the_training_rows():
 
 def test_without_training_rows_each_point_is_measured_by_a_head_that_never_saw_it(monkeypatch):
     X, y, fine = rows(60)
-    estimator = importlib.import_module("polyrelu.estimator")
-    cross = importlib.import_module("polyrelu.runs.diagnosis_cross")
+    estimator = importlib.import_module("polyrelu.estimator.classifier")
+    cross = importlib.import_module("polyrelu.estimator.robustness_report.cross_fitting")
     trained, looked = [], []
     plain_fit, plain_measure = estimator.PolyReLUClassifier.fit, cross.measure
 

@@ -24,23 +24,26 @@ from typer.testing import CliRunner
 from waiting import LIMIT, shown
 
 import polyrelu
-from polyrelu import cli, interrupt
+from polyrelu import interrupt
+from polyrelu.cli import main as cli
 from polyrelu.data import Dataset, OrthonormalMixture, read
 from polyrelu.errors import InputError
 from polyrelu.nets import AverageClassifier, CentreClassifier, LogisticRegression
-from polyrelu.report import figures, robust_figure
-from polyrelu.robust.bracket import Bracket, BracketStatus, BrokenSandwich
-from polyrelu.robust.curve import curve
-from polyrelu.robust.margin import margin_of
-from polyrelu.runs import evaluation, evaluation_live
-from polyrelu.runs.evaluation_live import EvaluationLive
-from polyrelu.runs.evaluation_settings import EvaluationSettings, parse_radii
-from polyrelu.runs.evaluation_show import at_least, at_most, overall
-from polyrelu.runs.evaluation_table import Table, round_radii, theory_marks
+from polyrelu.report.figures import robustness as robust_figure
+from polyrelu.report.figures import training as figures
+from polyrelu.robust.bracketing.bracket import Bracket, BracketStatus, BrokenSandwich
+from polyrelu.robust.bracketing.curve import curve
+from polyrelu.robust.core.margin import margin_of
+from polyrelu.workflows.evaluate import evaluation
+from polyrelu.workflows.evaluate import progress as evaluation_live
+from polyrelu.workflows.evaluate.progress import EvaluationLive
+from polyrelu.workflows.evaluate.settings import EvaluationSettings, parse_radii
+from polyrelu.workflows.evaluate.show import at_least, at_most, overall
+from polyrelu.workflows.evaluate.table import Table, round_radii, theory_marks
 
 HERE = Path(__file__).parent
 STAND_IN = runpy.run_path(str(HERE / "stand_in.py"))
-ROOM = importlib.import_module("polyrelu.robust.bracket")
+ROOM = importlib.import_module("polyrelu.robust.bracketing.bracket")
 RECIPE = "mixture:dim=12,clusters=3+2,alpha=0.1,n=250,seed=1"
 RESULTS = {"radii.csv", "curve.png", "curve.svg", "adversarial.npz", "evaluation.json"}
 ALONE = {**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "120", "TERM": "xterm"}

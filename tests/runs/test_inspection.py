@@ -18,24 +18,29 @@ from typer.testing import CliRunner
 from waiting import LIMIT, ended, wait_for
 
 import polyrelu
-from polyrelu import cli, interrupt
+from polyrelu import interrupt
 from polyrelu.bias.alignment import alignment, balance
 from polyrelu.bias.decomposition import ALONE, AVERAGES, MIXTURE, NEITHER, NOTHING, SINGLE, Learned
+from polyrelu.bias.decoupling import decoupling
 from polyrelu.bias.kkt import kkt
-from polyrelu.bias.learned import decoupling
 from polyrelu.bias.margins import margins
 from polyrelu.bias.phases import phases
 from polyrelu.bias.regions import cones
 from polyrelu.bias.simplicity import simplicity
 from polyrelu.bias.universal import universal
+from polyrelu.cli import main as cli
 from polyrelu.data import OrthonormalMixture, read
 from polyrelu.errors import InputError
 from polyrelu.nets import MLP, AverageClassifier, CentreClassifier, LogisticRegression, NearestCentre, TanhNet
-from polyrelu.report import figures
-from polyrelu.runs import inspection, inspection_inputs, inspection_margins, inspection_neurons, inspection_table
-from polyrelu.runs.inspection_inputs import InspectionSettings
-from polyrelu.runs.inspection_live import InspectionLive
+from polyrelu.report.figures import training as figures
 from polyrelu.train import Trajectory
+from polyrelu.workflows.inspect import inputs as inspection_inputs
+from polyrelu.workflows.inspect import inspection
+from polyrelu.workflows.inspect import margins as inspection_margins
+from polyrelu.workflows.inspect import neurons as inspection_neurons
+from polyrelu.workflows.inspect import table as inspection_table
+from polyrelu.workflows.inspect.inputs import InspectionSettings
+from polyrelu.workflows.inspect.progress import InspectionLive
 
 RECIPE = "mixture:dim=12,clusters=3+2,alpha=0.1,n=250,seed=1"
 ALONE_ENV = {**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "120", "TERM": "xterm"}

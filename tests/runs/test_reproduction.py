@@ -6,14 +6,14 @@ import re
 import pytest
 from typer.testing import CliRunner
 
-from polyrelu import cli
 from polyrelu.claims.catalogue import catalogue, experiments, select
 from polyrelu.claims.claim import PROFILES, Verdict, at
 from polyrelu.claims.measure import settings_of
+from polyrelu.cli import main as cli
 from polyrelu.errors import InputError
 from polyrelu.report.paper_figures import FIGURES
-from polyrelu.runs.reproduction import ReproductionSettings
 from polyrelu.sweep.values import digest
+from polyrelu.workflows.reproduce.reproduction import ReproductionSettings
 
 
 def polyrelu_(*words):

@@ -8,8 +8,8 @@ import pytest
 
 from polyrelu.errors import InputError
 from polyrelu.nets import INITIALISATIONS
-from polyrelu.runs.settings import LOSSES, STARTS, FlowSettings
 from polyrelu.train import LOSSES as TRAINED
+from polyrelu.workflows.flow.settings import LOSSES, STARTS, FlowSettings
 
 
 def test_the_names_are_those_of_the_package():

@@ -9,14 +9,15 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
-from polyrelu import InputError, PolyReLUNet, bracket, cli, save
+from polyrelu import InputError, PolyReLUNet, bracket, save
+from polyrelu.cli import main as cli
 from polyrelu.report import save_figure, trajectory_figure
-from polyrelu.robust.bracket import Bracket
-from polyrelu.robust.curve import curve
-from polyrelu.runs.evaluation import require_same
-from polyrelu.runs.folder import read_record, read_trajectory
-from polyrelu.runs.parts import Part, read_part, write_part
+from polyrelu.robust.bracketing.bracket import Bracket
+from polyrelu.robust.bracketing.curve import curve
 from polyrelu.train import Trajectory
+from polyrelu.workflows.evaluate.checkpoints import Part, read_part, write_part
+from polyrelu.workflows.evaluate.evaluation import require_same
+from polyrelu.workflows.flow.run_folder import read_record, read_trajectory
 
 
 def run(*words):

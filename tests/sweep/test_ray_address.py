@@ -13,10 +13,10 @@ import pytest
 from typer.testing import CliRunner
 from waiting import LIMIT
 
-from polyrelu.cli import app
+from polyrelu.cli.main import app
 from polyrelu.errors import InputError
-from polyrelu.sweep import ray_address
-from polyrelu.sweep.ray_address import CLIENT, HEAD, probe_address
+from polyrelu.sweep.engines import ray_address
+from polyrelu.sweep.engines.ray_address import CLIENT, HEAD, probe_address
 
 pytestmark = pytest.mark.waits
 FORMS = ("{}", "ray://{}")

@@ -11,13 +11,13 @@ from swept import HERE, begun, open_gate
 from typer.testing import CliRunner
 from waiting import LIMIT, ended, shown, wait_for
 
-from polyrelu.commands.sweep import app
-from polyrelu.runs import sweep_live
-from polyrelu.runs.sweep_live import SweepLive, describe
+from polyrelu.cli.sweep import app
 from polyrelu.sweep import Sweep, export, run_sweep
 from polyrelu.sweep.record import Record
+from polyrelu.workflows.sweep import progress as sweep_live
+from polyrelu.workflows.sweep.progress import SweepLive, describe
 
-COMMAND = [sys.executable, "-m", "polyrelu.cli", "sweep"]
+COMMAND = [sys.executable, "-m", "polyrelu.cli.main", "sweep"]
 MOODS = 'function = "swept:moody"\ngrid.x = [1, 2]\ngrid.mood = ["fine", "raises"]\n'
 
 
@@ -111,7 +111,7 @@ def test_lines_of_json_keep_lists_and_name_what_json_has_not(tmp_path):
 
 
 def test_columns_of_results_and_of_settings_do_not_mix():
-    from polyrelu.sweep.inventory import row_of
+    from polyrelu.sweep.status import row_of
 
     record = Record(
         "k", {"p": 1, "result": 2, "part": {"a": 3}}, {"p": 4, "deep": {"q": [5]}}, "", "results/k.json", 6.0
@@ -204,6 +204,6 @@ def _environment():
 
 
 def test_the_command_loads_no_torch():
-    code = "import sys; from polyrelu.commands.sweep import app; assert 'torch' not in sys.modules"
+    code = "import sys; from polyrelu.cli.sweep import app; assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
     assert "status" in sweep("--help").stdout

@@ -100,9 +100,9 @@ def test_malformed_json_names_the_place(tmp_path, text, words):
 @pytest.mark.parametrize(
     "text, line, words",
     [
-        ('function = "polyrelu.runs.experiments:mixtur"\ngrid.p = [1]\n', 1, "(did you mean mixture?)"),
-        ('function = "polyrelu.runs.experiments:mixture"\nfixed.alphaa = 1\ngrid.p = [1]\n', 2, "did you mean alpha?"),
-        ('function = "polyrelu.sweep.worker:no"\n[[settings]]\np = 1\n', 1, "no does not exist"),
+        ('function = "polyrelu.workflows.experiments:mixtur"\ngrid.p = [1]\n', 1, "(did you mean mixture?)"),
+        ('function = "polyrelu.workflows.experiments:mixture"\nfixed.alphaa = 1\ngrid.p = [1]\n', 2, "did you mean alpha?"),  # noqa: E501
+        ('function = "polyrelu.sweep.engines.worker:no"\n[[settings]]\np = 1\n', 1, "no does not exist"),
         ('function = "polyrelu.claims.measure:measure"\n[[settings]]\nexperiment = "x"\n', 2, "(setting number 1)."),
     ],
 )  # fmt: skip

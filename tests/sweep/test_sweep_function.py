@@ -80,7 +80,7 @@ def test_version_changes_with_every_source_and_with_nothing_else(tmp_path, monke
 
 def test_version_of_our_own_functions_begins_with_ours_and_sources_must_exist():
     import polyrelu
-    from polyrelu.runs.experiments import mixture
+    from polyrelu.workflows.experiments import mixture
 
     assert version(mixture).startswith(f"{polyrelu.__version__}+")
 

@@ -1,12 +1,12 @@
-from polyrelu.runs.experiments import PUBLISHED, mixture
-from polyrelu.runs.settings import FlowSettings
 from polyrelu.sweep import Sweep, run_sweep
+from polyrelu.workflows.experiments import PUBLISHED, mixture
+from polyrelu.workflows.flow.settings import FlowSettings
 
 SMALL = {"clusters": "2+2", "dim": 40, "samples": 400, "width": 40, "points": 20}
 
 
 def test_mixture_measures_what_training_does_to_each_p(tmp_path):
-    sweep = Sweep.grid("polyrelu.runs.experiments:mixture", {"p": [1, 3]}, SMALL)
+    sweep = Sweep.grid("polyrelu.workflows.experiments:mixture", {"p": [1, 3]}, SMALL)
     averages, centres = (record.result for record in run_sweep(sweep, tmp_path, workers=1))
     assert averages["status"] == centres["status"] == "LOSS"
     assert averages["log10_loss"] <= -2 and averages["accuracy"] == averages["clean"] == 1

@@ -14,7 +14,7 @@ from waiting import ended, wait_for
 
 from polyrelu.errors import InputError
 from polyrelu.sweep import Sweep, run_sweep
-from polyrelu.sweep.ray_engine import check_address, work
+from polyrelu.sweep.engines.ray_engine import check_address, work
 from polyrelu.sweep.record import Job, Silent
 from polyrelu.threads import SPINS
 
@@ -51,12 +51,12 @@ def test_something_else_at_the_address(monkeypatch):
         other.listen()
         address = f"127.0.0.1:{other.getsockname()[1]}"
         connect = lambda host, port, until: socket.create_connection((host, port))  # noqa: E731 - as slow as it may be
-        monkeypatch.setattr("polyrelu.sweep.ray_address._connected", connect)
+        monkeypatch.setattr("polyrelu.sweep.engines.ray_address._connected", connect)
         with pytest.raises(InputError, match="expected a Ray cluster, but what listens there says nothing within 2 s"):
             check_address(address)
         # Where that cannot be seen from outside, Ray is asked, and not for minutes.
-        monkeypatch.setattr("polyrelu.sweep.ray_address.JOIN", 3.0)
-        monkeypatch.setattr("polyrelu.sweep.ray_address.probe_address", lambda place: place)
+        monkeypatch.setattr("polyrelu.sweep.engines.ray_address.JOIN", 3.0)
+        monkeypatch.setattr("polyrelu.sweep.engines.ray_address.probe_address", lambda place: place)
         with pytest.raises(InputError, match=r"expected a Ray cluster to connect to \(no answer within 3 s"):
             check_address(address)
 
@@ -177,7 +177,7 @@ def test_a_second_ctrl_c_ends_the_command_and_every_process_of_its_ray(tmp_path)
     path = os.pathsep.join([HERE, *filter(None, [os.environ.get("PYTHONPATH")])])
     words = ["sweep", "slow.toml", "--engine", "ray", "--workers", "2", "--out", "out"]
     run = subprocess.Popen(
-        [sys.executable, "-m", "polyrelu.cli", *words], cwd=tmp_path, stderr=subprocess.PIPE, text=True,
+        [sys.executable, "-m", "polyrelu.cli.main", *words], cwd=tmp_path, stderr=subprocess.PIPE, text=True,
         start_new_session=True, env={**os.environ, "PYTHONPATH": path},
     )  # fmt: skip
     wait_for(lambda: len(begun(tmp_path / "mark")) >= 2)

@@ -225,7 +225,7 @@ def test_bad_arguments(tmp_path, more, words):
 
 
 def test_workers_that_cannot_start_end_the_run(tmp_path, monkeypatch):
-    monkeypatch.setattr("polyrelu.sweep.local.START", "import os; os.write(2, b'no memory'); os._exit(3)")
+    monkeypatch.setattr("polyrelu.sweep.engines.local.START", "import os; os.write(2, b'no memory'); os._exit(3)")
     with pytest.raises(
         InputError, match=r"workers=2: worker processes die while they start \(exit code 3; no memory\)"
     ):

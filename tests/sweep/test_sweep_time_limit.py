@@ -9,9 +9,10 @@ import pytest
 from timed import SENTENCE, Clock, check_ended, limited, sweep_of, tries
 from typer.testing import CliRunner
 
-from polyrelu.cli import app
+from polyrelu.cli.main import app
 from polyrelu.errors import InputError
-from polyrelu.sweep import Sweep, local, run_sweep
+from polyrelu.sweep import Sweep, run_sweep
+from polyrelu.sweep.engines import local
 from polyrelu.sweep.record import Record
 
 pytestmark = pytest.mark.waits
@@ -99,7 +100,7 @@ def test_limits_that_are_none(tmp_path, limit):
 
 
 def test_the_command_takes_a_limit_and_says_what_it_ended(tmp_path, monkeypatch):
-    from polyrelu.runs import sweep_live
+    from polyrelu.workflows.sweep import progress as sweep_live
 
     clock = Clock(tmp_path / "mark", others=2)
     monkeypatch.setattr(local, "time", clock)

@@ -55,7 +55,7 @@ def tries(tmp_path):
 def limited(tmp_path, monkeypatch, engine="local", **more):
     """Ended by the limit, with a clock that is put forward when the other two are done."""
     clock = Clock(tmp_path / "mark", others=2)
-    where = "polyrelu.sweep.local.time" if engine == "local" else "polyrelu.sweep.ray_engine.time"
+    where = "polyrelu.sweep.engines.local.time" if engine == "local" else "polyrelu.sweep.engines.ray_engine.time"
     monkeypatch.setattr(where, clock)
     return run_sweep(sweep_of(tmp_path), tmp_path / "out", engine=engine, watcher=clock, **more)
 

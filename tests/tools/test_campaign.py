@@ -77,7 +77,7 @@ def test_a_certificate_that_vanished_is_named():
 def plant(monkeypatch, name, factor):
     """Multiply what a public function proves; of a head, whose replaced methods prove nothing, the bracket it calls."""
     head = name == "PolyReLUClassifier.certify"
-    name, modules = ("bracket", ["polyrelu.robust.provable"]) if head else (name, definitions()[name])
+    name, modules = ("bracket", ["polyrelu.estimator.robustness_mixin"]) if head else (name, definitions()[name])
     for module in modules:
         place = importlib.import_module(module)
         true = getattr(place, name)

@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from polyrelu import Dataset, OrthonormalMixture, PolyReLUNet, Status, Until, flow
-from polyrelu.train.groups import Roll
-from polyrelu.train.polar import State
+from polyrelu.train.gradient_flow.merging import Roll
+from polyrelu.train.gradient_flow.polar_state import State
 
 F64 = torch.float64
 

@@ -12,12 +12,12 @@ from polyrelu import Dataset, OrthonormalMixture, PolyReLUNet, Status, Until, fl
 from polyrelu.bias.kkt import kkt
 from polyrelu.bias.margins import margin_history, margins
 from polyrelu.nets import MLP, LogisticRegression, SmallCNN
-from polyrelu.train.gates import end_forces
+from polyrelu.train.late_phase.implicit_step import end_forces
 
 F64 = torch.float64
 LEVELS = (-10.0, -15.0, -20.0, -120.0, -881.0)
 door = importlib.import_module("polyrelu.train.flow")
-late_phase = importlib.import_module("polyrelu.train.late")
+late_phase = importlib.import_module("polyrelu.train.late_phase.late_step")
 
 
 @pytest.fixture(scope="module")

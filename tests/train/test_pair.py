@@ -9,9 +9,16 @@ import pytest
 import torch
 
 from polyrelu.nets import PolyReLUNet
-from polyrelu.train.field import Field
-from polyrelu.train.pair import Point, StepUnderflowError, exponential_kutta, log_mean_exp, march, phi
-from polyrelu.train.polar import State
+from polyrelu.train.gradient_flow.exponential_rk import (
+    Point,
+    StepUnderflowError,
+    exponential_kutta,
+    log_mean_exp,
+    march,
+    phi,
+)
+from polyrelu.train.gradient_flow.polar_field import Field
+from polyrelu.train.gradient_flow.polar_state import State
 
 F64 = torch.float64
 

@@ -9,8 +9,8 @@ from torch import nn
 
 from polyrelu import Dataset, InputError, PolyReLUNet, Status, descend
 from polyrelu.nets import LogisticRegression
-from polyrelu.train.backward import ByAutograd, ByHand
-from polyrelu.train.recipes import published_head
+from polyrelu.train.descent.backward import ByAutograd, ByHand
+from polyrelu.train.descent.recipes import published_head
 
 F64 = torch.float64
 POWERS = [1.0, 2.0, 2.5, 3.0, 4.0, 5.0]

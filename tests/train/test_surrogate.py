@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from polyrelu import OrthonormalMixture
-from polyrelu.train.frame import Frame
-from polyrelu.train.surrogate import stratified, summarise
+from polyrelu.train.gradient_flow.reduced_basis import Frame
+from polyrelu.train.gradient_flow.surrogate import stratified, summarise
 
 F64 = torch.float64
 

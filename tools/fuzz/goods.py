@@ -49,7 +49,7 @@ def write_files(folder: Path) -> None:
         "output_net.weight": torch.ones(2, WIDTH),
     }
     torch.save(state, folder / "reference.pt")
-    (folder / "sweep.toml").write_text('function = "polyrelu.runs.experiments:mixture"\n[grid]\np = [1.0]\n')
+    (folder / "sweep.toml").write_text('function = "polyrelu.workflows.experiments:mixture"\n[grid]\np = [1.0]\n')
 
 
 def good(name: str, function: str) -> Any:
@@ -171,8 +171,8 @@ GOOD: dict[str, Callable[[], Any]] = {
     "export.path": _plain("sweep"),
     "failures": _plain(()),
     "figure": lambda: report.trajectory_figure(world()["trajectory"]),
-    "find.name": _plain("polyrelu.runs.experiments:mixture"),
-    "function": _plain("polyrelu.runs.experiments:mixture"),
+    "find.name": _plain("polyrelu.workflows.experiments:mixture"),
+    "function": _plain("polyrelu.workflows.experiments:mixture"),
     "grid": lambda: {"p": [1.0]},
     "history": lambda: world()["trajectory"].history,
     "index": lambda: torch.tensor([0, 1, 2, 3, 23]),
@@ -200,7 +200,7 @@ GOOD: dict[str, Callable[[], Any]] = {
     "splits": _plain(1),
     "status.path": _plain("sweep"),
     "step": lambda: torch.zeros(6, DIM),
-    "sweep": lambda: sweeps.Sweep("polyrelu.runs.experiments:mixture", []),
+    "sweep": lambda: sweeps.Sweep("polyrelu.workflows.experiments:mixture", []),
     "text": _plain("2+1"),
     "to": _plain("out.csv"),
     "trajectory": _value("trajectory"),

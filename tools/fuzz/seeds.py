@@ -23,7 +23,9 @@ from polyrelu import nets
 from tools.fuzz.arrays import bomb_npz
 
 DIM, ROWS = 6, 24
-SWEEP = 'function = "polyrelu.runs.experiments:mixture"\n[grid]\np = [1.0, 3.0]\n[fixed]\ndim = 6\nclusters = "2+1"\n'
+SWEEP = (
+    'function = "polyrelu.workflows.experiments:mixture"\n[grid]\np = [1.0, 3.0]\n[fixed]\ndim = 6\nclusters = "2+1"\n'
+)
 CLAIM = "A6"  # one that takes a second
 RECIPES = ("mixture:dim=6,clusters=2+1,alpha=0.1,n=9,seed=1", "sphere:dim=5,n=6", "symmetric:dim=4,n=8,margin=1",
            "digits:parity", "digits:train:mod5",
@@ -32,7 +34,7 @@ RECIPES = ("mixture:dim=6,clusters=2+1,alpha=0.1,n=9,seed=1", "sphere:dim=5,n=6"
 
 def command(*words: object) -> int:
     """Run ``polyrelu WORDS`` in this process, which goes on to take its own Ctrl-C; the exit status."""
-    from polyrelu.cli import app
+    from polyrelu.cli.main import app
 
     before, sys.argv = sys.argv, ["polyrelu", *map(str, words)]
     try:
@@ -166,7 +168,7 @@ def sweep(folder: Path) -> None:
     """A sweep's file, and its folder with a result and a failure."""
     (folder / "sweep.toml").write_text(SWEEP)
     (folder / "sweep.json").write_text(
-        json.dumps({"function": "polyrelu.runs.experiments:mixture", "settings": [{"p": 1.0}]})
+        json.dumps({"function": "polyrelu.workflows.experiments:mixture", "settings": [{"p": 1.0}]})
     )
     from polyrelu.sweep import Sweep, run_sweep
 

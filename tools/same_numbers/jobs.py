@@ -1,4 +1,4 @@
-"""What is compared, with fixed seeds: training, brackets, heads and claims. Run in each tree as ``python jobs.py NAME``.
+"""What is compared, with fixed seeds: training, brackets, heads, claims. Run in each tree: ``python jobs.py NAME``.
 
 Only the top-level names of polyrelu and its command line are used, so that trees of different layouts can be compared.
 Every job prints one JSON object; floating numbers stand as hexadecimal text, so equal text means equal bits.
@@ -77,10 +77,12 @@ def bracket() -> dict[str, Any]:
 
 def head() -> dict[str, Any]:
     """Heads for rows with hidden sub-classes: weights, decisions, certified radii and scores."""
+    import numpy as np
+
     import polyrelu
 
     data = polyrelu.OrthonormalMixture(dim=20, positive=3, negative=3, alpha=0.3).sample(240, seed=1)
-    X, fine = data.rows().double().numpy() * 7 + 1, data.cluster.numpy()
+    X, fine = data.rows().double().numpy() * 7 + 1, np.asarray(data.cluster)
     found: dict[str, Any] = {}
     settings: dict[str, Any]
     for name, y, settings, labels in (
@@ -137,7 +139,7 @@ def claims() -> dict[str, Any]:
             raise RuntimeError(done.stderr[-2000:])
         stored = Path(folder) / "results"
         values = [json.loads(path.read_text())["result"] for path in stored.glob("*.json")]
-        return {"measured": sorted((json.dumps(plain(value), sort_keys=True) for value in values))}
+        return {"measured": sorted(json.dumps(plain(value), sort_keys=True) for value in values)}
 
 
 def inspect() -> dict[str, Any]:
@@ -145,8 +147,12 @@ def inspect() -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         run = [sys.executable, "-m", "polyrelu"]
         data = "mixture:dim=30,clusters=3+2,alpha=0.1,n=200,seed=0"
-        train = "flow --dim 30 --clusters 3+2 --samples 200 --width 40 --p 3 --until-loss 1e-2 --quiet".split()
-        for words in ([*train, "--out", f"{folder}/run"], ["inspect", f"{folder}/run", data, "--out", f"{folder}/seen", "--quiet"]):
+        sizes = ["--dim", "30", "--clusters", "3+2", "--samples", "200", "--width", "40"]
+        train = ["flow", *sizes, "--p", "3", "--until-loss", "1e-2", "--quiet"]
+        for words in (
+            [*train, "--out", f"{folder}/run"],
+            ["inspect", f"{folder}/run", data, "--out", f"{folder}/seen", "--quiet"],
+        ):
             done = subprocess.run([*run, *words], capture_output=True, text=True)
             if done.returncode != 0:
                 raise RuntimeError(done.stderr[-2000:] + done.stdout[-2000:])

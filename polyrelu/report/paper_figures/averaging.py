@@ -16,8 +16,8 @@ from matplotlib.ticker import FuncFormatter, NullLocator, PercentFormatter
 from polyrelu.claims.averaging import AVERAGED, NETS, RULES
 from polyrelu.claims.averaging_breaking import PAPER, PUBLISHED
 from polyrelu.claims.averaging_scaling import CLUSTERS
-from polyrelu.report.figures import AVERAGE, CENTRE, INK, QUIET, STYLE, canvas
-from polyrelu.report.heat import heat
+from polyrelu.report.figures.heatmap import heat
+from polyrelu.report.figures.training import AVERAGE, CENTRE, INK, QUIET, STYLE, canvas
 from polyrelu.report.paper_figures.figure import PaperFigure, Results
 
 Run = Mapping[str, Any]

@@ -12,8 +12,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
 from polyrelu.claims.averaging_images import OWN, PUBLISHED, READ_OUT, STRONGEST
-from polyrelu.report.figures import AVERAGE, CENTRE, INK, QUIET, STYLE, canvas
-from polyrelu.report.heat import heat
+from polyrelu.report.figures.heatmap import heat
+from polyrelu.report.figures.training import AVERAGE, CENTRE, INK, QUIET, STYLE, canvas
 from polyrelu.report.paper_figures.figure import PaperFigure, Results
 
 TITLES = {"parity": "Odd or even (C10)", "halves": "First or last five classes (C11, C12)"}

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from polyrelu.claims.digits import CURVE, END, POSTER, POWERS, START, TABLE
 from polyrelu.claims.nets_of_digits import NAMES
-from polyrelu.report.figures import AVERAGE, CENTRE, INK, QUIET, STYLE, canvas
-from polyrelu.report.heat import heat
+from polyrelu.report.figures.heatmap import heat
+from polyrelu.report.figures.training import AVERAGE, CENTRE, INK, QUIET, STYLE, canvas
 from polyrelu.report.paper_figures.figure import PaperFigure, Results
 
 Run = Mapping[str, Any]

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from polyrelu.report.figures import AVERAGE, CENTRE, INK, QUIET, STYLE, canvas
+from polyrelu.report.figures.training import AVERAGE, CENTRE, INK, QUIET, STYLE, canvas
 from polyrelu.report.paper_figures.figure import PaperFigure, Results
 
 Runs = Sequence[Mapping[str, Any]]

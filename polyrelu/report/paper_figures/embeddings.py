@@ -12,8 +12,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
 from polyrelu.claims.embeddings import POWERS
-from polyrelu.report.figures import AVERAGE, CENTRE, QUIET, STYLE, canvas
-from polyrelu.report.heat import heat
+from polyrelu.report.figures.heatmap import heat
+from polyrelu.report.figures.training import AVERAGE, CENTRE, QUIET, STYLE, canvas
 from polyrelu.report.paper_figures.figure import PaperFigure, Results
 
 Run = Mapping[str, Any]

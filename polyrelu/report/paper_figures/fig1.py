@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from polyrelu.report.figures.sphere import Stage, sphere_figure
 from polyrelu.report.paper_figures.figure import PaperFigure, Results
-from polyrelu.report.sphere_figure import Stage, sphere_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -18,8 +18,8 @@ from polyrelu.claims.breaking import READ_OFF
 from polyrelu.claims.compared import GAUSSIAN, HALF, MODELS
 from polyrelu.claims.compared import READ_OFF as MODELS_READ_OFF
 from polyrelu.claims.distances import CENTRES, RELU
-from polyrelu.report.figures import AVERAGE, CENTRE, INK, QUIET, REST, STYLE, canvas
-from polyrelu.report.heat import heat
+from polyrelu.report.figures.heatmap import heat
+from polyrelu.report.figures.training import AVERAGE, CENTRE, INK, QUIET, REST, STYLE, canvas
 from polyrelu.report.paper_figures.figure import PaperFigure, Results
 
 Array = NDArray[np.float64]

@@ -16,7 +16,7 @@ from matplotlib.transforms import Bbox
 from numpy.typing import NDArray
 
 from polyrelu.claims.images import PUBLISHED
-from polyrelu.report.figures import AVERAGE, CENTRE, INK, QUIET, STYLE, canvas
+from polyrelu.report.figures.training import AVERAGE, CENTRE, INK, QUIET, STYLE, canvas
 from polyrelu.report.paper_figures.figure import PaperFigure, Results
 
 Runs = Sequence[Mapping[str, Any]]

@@ -10,7 +10,7 @@ from matplotlib import rc_context
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
-from polyrelu.report.figures import AVERAGE, CENTRE, INK, QUIET, STYLE, canvas
+from polyrelu.report.figures.training import AVERAGE, CENTRE, INK, QUIET, STYLE, canvas
 from polyrelu.report.paper_figures.figure import PaperFigure, Results
 
 if TYPE_CHECKING:

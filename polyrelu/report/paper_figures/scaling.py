@@ -14,9 +14,9 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator, PercentF
 from numpy.typing import NDArray
 
 from polyrelu.claims.claim import Measured
-from polyrelu.report.figures import AVERAGE, CENTRE, INK, QUIET, STYLE, canvas
+from polyrelu.report.figures.training import AVERAGE, CENTRE, INK, QUIET, STYLE, canvas
 from polyrelu.report.paper_figures.figure import PaperFigure, Results
-from polyrelu.robust.theory import centre_critical_radius
+from polyrelu.robust.theory.bounds import centre_critical_radius
 
 Array = NDArray[np.float64]
 HALF_GAP = math.sqrt(2) / 2

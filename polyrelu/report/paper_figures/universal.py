@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator, PercentFormatter
 from numpy.typing import NDArray
 
-from polyrelu.report.figures import AVERAGE, CENTRE, INK, QUIET, STYLE, canvas
+from polyrelu.report.figures.training import AVERAGE, CENTRE, INK, QUIET, STYLE, canvas
 from polyrelu.report.paper_figures.figure import PaperFigure, Results
 
 Array = NDArray[np.float64]

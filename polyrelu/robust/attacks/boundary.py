@@ -9,12 +9,12 @@ import torch
 from torch import Tensor
 
 from polyrelu.robust.attacks.contract import MinimalAttack
-from polyrelu.robust.attacks.descends import Descends
-from polyrelu.robust.attacks.line import first_crossing, halve
+from polyrelu.robust.attacks.gradient_mixin import Descends
+from polyrelu.robust.attacks.line_search import first_crossing, halve
 from polyrelu.robust.attacks.losses import TARGETED, Loss
 from polyrelu.robust.attacks.starts import Start, Towards, Zero
 from polyrelu.robust.attacks.task import Task
-from polyrelu.robust.norms import lengths, to_hyperplane
+from polyrelu.robust.core.norms import lengths, to_hyperplane
 
 
 @final

@@ -10,14 +10,14 @@ from torch import Tensor
 
 from polyrelu.checks import check_fields
 from polyrelu.errors import require
-from polyrelu.robust.attacks._settings import positive, whole
 from polyrelu.robust.attacks.contract import MinimalAttack
-from polyrelu.robust.attacks.descends import Descends
-from polyrelu.robust.attacks.line import first_crossing
+from polyrelu.robust.attacks.gradient_mixin import Descends
+from polyrelu.robust.attacks.line_search import first_crossing
 from polyrelu.robust.attacks.losses import TARGETED, Loss
+from polyrelu.robust.attacks.settings import positive, whole
 from polyrelu.robust.attacks.starts import Start, Zero
 from polyrelu.robust.attacks.task import Task
-from polyrelu.robust.norms import lengths
+from polyrelu.robust.core.norms import lengths
 
 DECAY, SQUARE_DECAY, GUARD = 0.9, 0.999, 1e-8  # Adam's own (Kingma & Ba, ICLR 2015)
 

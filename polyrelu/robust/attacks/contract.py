@@ -16,13 +16,13 @@ from torch import Tensor
 
 from polyrelu.checks import checked
 from polyrelu.errors import require
-from polyrelu.robust.attacks._run import Door, run
-from polyrelu.robust.attacks.pool import Labelled
+from polyrelu.robust.attacks.runner import Door, run
 from polyrelu.robust.attacks.starts import Anchor
 from polyrelu.robust.attacks.task import Task
-from polyrelu.robust.margin import Score
-from polyrelu.robust.norms import check_norm
-from polyrelu.robust.result import AttackResult
+from polyrelu.robust.core.margin import Score
+from polyrelu.robust.core.norms import check_norm
+from polyrelu.robust.core.pool import Labelled
+from polyrelu.robust.core.result import AttackResult
 
 Bounds = tuple[float, float]
 

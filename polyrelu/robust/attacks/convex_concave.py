@@ -2,7 +2,7 @@ r"""The convex-concave minimal attack (l2) on PolyReLUNets: the strongest here, 
 
     min |d| : P(x + d) <= N(x + d);   linearise N (the set shrinks), project on what is left, repeat
 
-The search runs in the few coordinates in which the net lives (`polyrelu.robust.projection`), for all points, rival
+The search runs in the few coordinates in which the net lives (`nearest_boundary`), for all points, rival
 classes and starts together; what it finds is lifted to the original space and moved along its ray until the sign of the
 net itself turns. Upper bound on the radius, never a proof.
 """
@@ -21,14 +21,14 @@ from polyrelu.checks import check_fields
 from polyrelu.errors import require
 from polyrelu.nets import AverageClassifier, CentreClassifier, PolyReLUNet
 from polyrelu.nets.polyrelu_net import doubled
-from polyrelu.robust.attacks._settings import whole
 from polyrelu.robust.attacks.contract import MinimalAttack
+from polyrelu.robust.attacks.nearest_boundary import Nearest, nearest
+from polyrelu.robust.attacks.settings import whole
 from polyrelu.robust.attacks.starts import Anchor
 from polyrelu.robust.attacks.task import Task
-from polyrelu.robust.margin import margin_of
-from polyrelu.robust.norms import lengths
-from polyrelu.robust.projection import Nearest, nearest
-from polyrelu.robust.shallow import Ray, Rows, Shallow, reduce
+from polyrelu.robust.core.margin import margin_of
+from polyrelu.robust.core.norms import lengths
+from polyrelu.robust.core.reduced_net import Ray, Rows, Shallow, reduce
 
 LADDER = (1e-6, 1e-5, 3e-4, 1e-3, 1e-2, 0.1, 0.4)
 

@@ -24,14 +24,14 @@ from torch import Tensor
 from torch.nn import functional
 
 from polyrelu.errors import require
-from polyrelu.robust.attacks._settings import whole
 from polyrelu.robust.attacks.contract import MinimalAttack
-from polyrelu.robust.attacks.line import first_crossing, halve
-from polyrelu.robust.attacks.pool import Labelled, Own
+from polyrelu.robust.attacks.line_search import first_crossing, halve
+from polyrelu.robust.attacks.settings import whole
 from polyrelu.robust.attacks.starts import Anchor
 from polyrelu.robust.attacks.task import Task
-from polyrelu.robust.norms import lengths, unit
-from polyrelu.robust.result import AttackResult
+from polyrelu.robust.core.norms import lengths, unit
+from polyrelu.robust.core.pool import Labelled, Own
+from polyrelu.robust.core.result import AttackResult
 
 Predict = Callable[[Any], Any]  # rows (n, D) as numpy -> n labels
 

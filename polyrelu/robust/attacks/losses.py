@@ -13,7 +13,7 @@ from typing import final
 import torch
 from torch import Tensor
 
-from polyrelu.robust.margin import margin_of
+from polyrelu.robust.core.margin import margin_of
 
 
 @final

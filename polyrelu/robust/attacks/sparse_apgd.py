@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from polyrelu.robust.attacks.contract import RadiusAttack
-from polyrelu.robust.attacks.descends import Descends
+from polyrelu.robust.attacks.gradient_mixin import Descends
 from polyrelu.robust.attacks.losses import CROSS_ENTROPY, Loss
 from polyrelu.robust.attacks.starts import Random, Start
 from polyrelu.robust.attacks.task import Task

@@ -17,8 +17,8 @@ import torch
 from torch import Tensor
 
 from polyrelu.checks import check_fields
-from polyrelu.robust.attacks._settings import whole
 from polyrelu.robust.attacks.losses import TARGETED
+from polyrelu.robust.attacks.settings import whole
 from polyrelu.robust.attacks.task import Task
 
 Anchor = tuple[Tensor, Tensor | None]  # points (n, D), and the classes (n,) they lead to, if to any in particular

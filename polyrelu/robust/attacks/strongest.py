@@ -15,11 +15,11 @@ from polyrelu.checks import checked
 from polyrelu.robust.attacks.apgd import APGD
 from polyrelu.robust.attacks.contract import Bounds, RadiusAttack
 from polyrelu.robust.attacks.frank_wolfe import FrankWolfe
-from polyrelu.robust.attacks.pool import Labelled, Own, check_pool
 from polyrelu.robust.attacks.starts import Nearest, Rivals, Towards, Zero
-from polyrelu.robust.margin import Score, check_points
-from polyrelu.robust.norms import check_norm
-from polyrelu.robust.result import AttackResult
+from polyrelu.robust.core.margin import Score, check_points
+from polyrelu.robust.core.norms import check_norm
+from polyrelu.robust.core.pool import Labelled, Own, check_pool
+from polyrelu.robust.core.result import AttackResult
 
 
 def cascade(norm: float) -> tuple[RadiusAttack, ...]:

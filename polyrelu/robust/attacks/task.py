@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from polyrelu.robust.attacks.losses import Loss
-from polyrelu.robust.attacks.pool import Pool
-from polyrelu.robust.margin import Score, margin_of
-from polyrelu.robust.norms import lengths, lowest, project, steepest
+from polyrelu.robust.core.margin import Score, margin_of
+from polyrelu.robust.core.norms import lengths, lowest, project, steepest
+from polyrelu.robust.core.pool import Pool
 
 BLOCK = 16  # rows; matrix products give a row the same bits in any number of whole blocks, but not in odd sizes
 

@@ -10,10 +10,10 @@ from torch import Tensor
 
 from polyrelu.bias.universal import class_sums, steps_between
 from polyrelu.checks import check_fields
-from polyrelu.robust.attacks._settings import whole
-from polyrelu.robust.attacks.centres import check_centres, class_means, known_centres, ray_ends
+from polyrelu.robust.attacks.centre_choice import check_centres, class_means, known_centres, ray_ends
 from polyrelu.robust.attacks.contract import MinimalAttack
-from polyrelu.robust.attacks.line import first_crossing
+from polyrelu.robust.attacks.line_search import first_crossing
+from polyrelu.robust.attacks.settings import whole
 from polyrelu.robust.attacks.starts import Anchor
 from polyrelu.robust.attacks.task import Task
 

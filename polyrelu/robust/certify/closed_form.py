@@ -11,10 +11,10 @@ from torch import Tensor
 
 from polyrelu.checks import checked
 from polyrelu.errors import require
-from polyrelu.nets._base import real
+from polyrelu.nets.base import real
 from polyrelu.nets.ideal import exact_sums
-from polyrelu.robust.certify._level import Problems, least_cost
-from polyrelu.robust.norms import lengths
+from polyrelu.robust.certify.scalar_branch_and_bound import Problems, least_cost
+from polyrelu.robust.core.norms import lengths
 
 CHUNK = 8192  # points at a time
 LARGEST = 1e5  # p; from there on a point takes seconds

@@ -35,14 +35,14 @@ from torch import Tensor
 
 from polyrelu.checks import checked
 from polyrelu.nets import PolyReLUNet
-from polyrelu.nets._base import count
-from polyrelu.nets.power import relu_power
-from polyrelu.robust.arithmetic import REAL, Arithmetic, arithmetic_of
-from polyrelu.robust.certify.cheap import Cheap, steepest_falls, vertices
-from polyrelu.robust.certify.neurons import DUST, Neurons, Placed, Rivals, gamma
-from polyrelu.robust.genuine import require_genuine
-from polyrelu.robust.margin import check_points
-from polyrelu.robust.norms import check_norm, dual, lengths, steepest
+from polyrelu.nets.base import count
+from polyrelu.nets.relu_power import relu_power
+from polyrelu.robust.certify.lipschitz import Cheap, steepest_falls, vertices
+from polyrelu.robust.certify.scaled_net import DUST, Neurons, Placed, Rivals, gamma
+from polyrelu.robust.core.arithmetic import REAL, Arithmetic, arithmetic_of
+from polyrelu.robust.core.integrity import require_genuine
+from polyrelu.robust.core.margin import check_points
+from polyrelu.robust.core.norms import check_norm, dual, lengths, steepest
 
 WORK = 1_000_000  # numbers in the largest table: (points x rivals) by neurons or coordinates
 TANGENTS = 3  # choices of tangents for each radius tried
@@ -69,7 +69,7 @@ def linear_radius(
     X : (n, D) in the net's dtype; y : (n,) of +1/-1 for one logit, of 0..C-1 otherwise
     norm : 1, 2 or inf; what perturbations are measured in
     steps : radii tried for each point and rival
-    arithmetic : "real", or "float32", "float64" for the net as executed, see `polyrelu.robust.arithmetic`
+    arithmetic : "real", or "float32", "float64" for the net as executed, see `polyrelu.robust.core.arithmetic`
     """
     norm, steps = check_norm(norm), count("steps", steps)
     require_genuine(net)

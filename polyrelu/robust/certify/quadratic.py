@@ -32,12 +32,12 @@ from torch import Tensor
 from polyrelu.checks import checked
 from polyrelu.errors import require
 from polyrelu.nets import PolyReLUNet
-from polyrelu.nets.power import relu_power
-from polyrelu.robust.arithmetic import REAL, Arithmetic, arithmetic_of
-from polyrelu.robust.certify.neurons import Neurons, Placed, Rivals, gamma
-from polyrelu.robust.genuine import require_genuine
-from polyrelu.robust.margin import check_points
-from polyrelu.robust.norms import lengths
+from polyrelu.nets.relu_power import relu_power
+from polyrelu.robust.certify.scaled_net import Neurons, Placed, Rivals, gamma
+from polyrelu.robust.core.arithmetic import REAL, Arithmetic, arithmetic_of
+from polyrelu.robust.core.integrity import require_genuine
+from polyrelu.robust.core.margin import check_points
+from polyrelu.robust.core.norms import lengths
 
 AT_ONCE = 4_000_000  # numbers in the matrices M held at a time
 FACTORS = 4  # values of lambda tried for each bound
@@ -66,7 +66,7 @@ def quadratic_radius(
     X : (n, D) in the net's dtype; y : (n,) of +1/-1 for one logit, of 0..C-1 otherwise
     tol : the search for the largest radius that this bound proves ends within about this part of it
     limit : the radius wanted; nothing beyond it is tried, which saves half of the time
-    arithmetic : "real", or "float32", "float64" for the net as executed, see `polyrelu.robust.arithmetic`
+    arithmetic : "real", or "float32", "float64" for the net as executed, see `polyrelu.robust.core.arithmetic`
     """
     require(net.p == 1 or net.p >= 2, "net.p", net.p, "1 or at least 2; linear_radius takes any p")
     require(0 < tol < 1, "tol", tol, "a number between 0 and 1, such as .01")

@@ -22,9 +22,9 @@ import torch
 from torch import Tensor
 
 from polyrelu.errors import InputError
+from polyrelu.robust.core.margin import Score
+from polyrelu.robust.core.result import AttackResult
 from polyrelu.robust.crosscheck.problem import WIDE, Problem, seeded
-from polyrelu.robust.margin import Score
-from polyrelu.robust.result import AttackResult
 
 NAMES = {1.0: "L1", 2.0: "L2", math.inf: "Linf"}
 EPS = 0.15

@@ -14,11 +14,11 @@ from torch import Tensor, nn
 
 from polyrelu.errors import require
 from polyrelu.nets.polyrelu_net import doubled
-from polyrelu.robust.bracket import Bracket, BrokenSandwich
+from polyrelu.robust.bracketing.bracket import Bracket, BrokenSandwich
+from polyrelu.robust.core.margin import Score, check_points, margin_of
+from polyrelu.robust.core.norms import NORMS, check_norm, lengths
+from polyrelu.robust.core.result import AttackResult
 from polyrelu.robust.crosscheck import autoattack_adapter, foolbox_adapter
-from polyrelu.robust.margin import Score, check_points, margin_of
-from polyrelu.robust.norms import NORMS, check_norm, lengths
-from polyrelu.robust.result import AttackResult
 
 SMALLER = 1e-6  # relative: less is no find
 ROUNDING = 1e-9  # relative: float64 rounding of a margin that is 0 to within its last digits

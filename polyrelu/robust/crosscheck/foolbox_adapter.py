@@ -20,10 +20,10 @@ import torch
 from torch import Tensor
 
 from polyrelu.errors import InputError
+from polyrelu.robust.core.margin import Score
+from polyrelu.robust.core.norms import NORMS
+from polyrelu.robust.core.result import AttackResult
 from polyrelu.robust.crosscheck.problem import WIDE, Problem, seeded
-from polyrelu.robust.margin import Score
-from polyrelu.robust.norms import NORMS
-from polyrelu.robust.result import AttackResult
 
 L2, L2_LINF = (2.0,), (2.0, math.inf)
 

@@ -21,9 +21,9 @@ import torch
 from torch import Tensor, nn
 
 from polyrelu.errors import require
-from polyrelu.robust.margin import Score, check_points, margin_of
-from polyrelu.robust.norms import NORMS, check_norm, lengths, steepest
-from polyrelu.robust.result import AttackResult, AttackStatus
+from polyrelu.robust.core.margin import Score, check_points, margin_of
+from polyrelu.robust.core.norms import NORMS, check_norm, lengths, steepest
+from polyrelu.robust.core.result import AttackResult, AttackStatus
 
 WIDE = 8.0  # half-width of the box, in units, for attacks that choose their own radius
 LOW = -100.0  # logit of a class that does not exist; the own logit is 0 and the clean margin 1

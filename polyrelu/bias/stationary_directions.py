@@ -1,0 +1,204 @@
+"""Where the alignment field leaves a neuron: the attractors of du/dt = sign P_u x^(p)(u) (Min & Vidal 2024)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+from torch import Tensor
+
+from polyrelu.bias.alignment_field import See, across, published, pulls, summed
+from polyrelu.bias.sphere_flow import grouped, march, sine_to, unit
+from polyrelu.checks import answer, checked
+from polyrelu.data import Dataset
+from polyrelu.errors import require
+from polyrelu.nets.base import count, real
+
+STILL = 1e-9  # |P field|/|field| of an end point that needs no more work
+
+
+@final
+@dataclass(frozen=True)
+class Stationary:
+    """Where starts on the sphere end, m directions, most visited first.
+
+    ``residual``: |P field|/|field|, the sine of the angle between direction and field; for p = 1, where a direction may
+    rest on the kinks of opposite rows and the field is a set, a bound on the angle to the exact resting point.
+    ``growth``: the fastest rate at which a small displacement grows, in units of <u, field>: -1 at an ideal attractor,
+    positive where it is not stable. ``dead``: starts that end where no row activates them.
+    """
+
+    directions: Tensor
+    counts: Tensor
+    residual: Tensor
+    growth: Tensor
+    dead: int
+
+    @property
+    def stable(self) -> Tensor:
+        """Which directions attract all their neighbours."""
+        return self.growth < 0
+
+
+@checked
+def stationary_directions(
+    data: Dataset,
+    p: float,
+    starts: int = 500,
+    seed: int = 0,
+    sign: int = 1,
+    *,
+    seen: See | None = None,
+    target: int | None = None,
+    same: float = 0.1,
+) -> Stationary:
+    """End points of du/dt = sign P_u x^(p)(u) on the sphere, from ``starts`` uniform directions (Min & Vidal 2024).
+
+    Starts are drawn in all of R^D; whatever they have outside the span of the rows dies out. Each follows the flow
+    with steps of its own, exact for a field that stands still during the step (a great circle towards it), until it
+    rests; starts that met go on as one. End points within ``same`` radians of a higher one are one, which is then
+    brought to rest exactly (L-BFGS on G; for p = 1 bounded least squares over the rows that push away, held in
+    float64). ``seen``, ``target``: as for `alignment_field`. O(steps n starts D + m n D^2), steps about 10-30.
+
+    Rows without any noise are not generic: for p < 2 a start then keeps the average of just the centres it sees (each a
+    resting point, not a stable one), at p = 2 it stays wherever it is in their span.
+    """
+    p, starts = real("p", p, least=1), count("starts", starts)
+    require(0 < same < math.inf, "same", same, "an angle > 0")
+    require(sign in (1, -1), "sign", sign, "1 or -1, the sign of the output weight")
+    look = seen or published(p)
+    rows = (answer(look, x.double(), "seen") for _, x in data.blocks())
+    longest = max(float(torch.linalg.vector_norm(x, dim=x.ndim - 1).max()) for x in rows)
+    require(longest > 0, "data", "rows that are all seen as 0", "at least one that is not")
+    weight = sign * pulls(data, target)
+    source = torch.Generator().manual_seed(count("seed", seed, least=0))
+    u = unit(torch.randn(starts, data.dim, generator=source, dtype=torch.float64)).to(data.y.device)
+
+    def scaled(X: Tensor) -> Tensor:
+        return look(X) / longest  # so that no power of a row leaves the type
+
+    def field(u: Tensor) -> Tensor:
+        return summed(data, u, p, scaled, lambda rows: weight[rows, None].to(u.dtype))
+
+    ends, dead = march(field, u if data.dtype == torch.float64 else u.float())
+    ends = ends[~dead].double()
+    first, group = grouped(ends, _height(field, ends), same)
+    leaders = ends[first] if p == 1 else _settled(field, ends[first])
+    polish = _rest_on_kinks if p == 1 else _climb
+    exact = [polish(data, weight, p, scaled, u) for u in leaders]
+    points = torch.stack([u for u, _ in exact]) if exact else leaders
+    before, after = _height(field, leaders), _height(field, points)
+    gone = (after <= 0) & (after >= 1e-6 * before)  # climbed out of the reach of every row
+    _, again = grouped(points, after, same / 10)
+    visits = torch.bincount(again[group][~gone[group]], minlength=len(points))
+    order = [k for k in visits.argsort(descending=True, stable=True).tolist() if visits[k] > 0]
+    chosen = [int(((again == k) & ~gone).nonzero()[0]) for k in order]
+    return Stationary(
+        points[chosen],
+        visits[order],
+        torch.tensor([exact[k][1] for k in chosen], dtype=torch.float64),
+        torch.tensor([_growth(data, weight, p, scaled, points[k]) for k in chosen], dtype=torch.float64),
+        starts - int(visits.sum()),
+    )
+
+
+def _height(field: Callable[[Tensor], Tensor], u: Tensor) -> Tensor:
+    """p G."""
+    return (u * field(u)).sum(1)
+
+
+def _settled(field: Callable[[Tensor], Tensor], u: Tensor) -> Tensor:
+    """Of u, field/|field|, its field/|field|, ..., all rows at once, the best at rest: near most attractors exact."""
+    best, least = u, torch.full((len(u),), 0.1, dtype=u.dtype, device=u.device)
+    for _ in range(8):
+        v = field(u)
+        sine = sine_to(v, u)
+        better = (sine < least) & ((u * v).sum(1) > 0)
+        best, least = torch.where(better[:, None], u, best), torch.where(better, sine, least)
+        u = torch.where(better[:, None], unit(v), u)
+    return best
+
+
+def _climb(data: Dataset, weight: Tensor, p: float, seen: See, u: Tensor) -> tuple[Tensor, float]:
+    """The maximum of G on the sphere next to u, p > 1, and |P field|/|field| there."""
+    field = _at(data, weight, p, seen, u)
+    scale, sine = float(torch.linalg.vector_norm(field)), float(sine_to(field[None], u[None]))
+    if sine < STILL:
+        return u, sine
+
+    def down(w: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        size, u = float(np.linalg.norm(w)), torch.as_tensor(w / np.linalg.norm(w), device=weight.device)
+        field = _at(data, weight, p, seen, u) / scale
+        return -float(field @ u) / p, -(across(field[None], u[None])[0] / size).cpu().numpy()
+
+    options = {"maxiter": 300, "ftol": 0.0, "gtol": 1e-10}
+    found = minimize(down, u.cpu().numpy(), jac=True, method="L-BFGS-B", options=options).x
+    u = unit(torch.as_tensor(found, device=weight.device)[None])[0]
+    return u, float(sine_to(_at(data, weight, p, seen, u)[None], u[None]))
+
+
+def _rest_on_kinks(data: Dataset, weight: Tensor, p: float, seen: See, u: Tensor) -> tuple[Tensor, float]:
+    """The maximum of G on the sphere next to u, p = 1, and the angle within which it certainly lies.
+
+    With the rows that pull (a = sum of the active ones) held, G(u) = <a, u> - sum_i relu(<b_i, u>), b_i the rows that
+    push times their weights, and max_{|u| <= 1} G = min |a - sum_i c_i b_i| over 0 <= c_i <= 1, at the unit residual.
+    A feasible c whose value exceeds G(u) by a share e leaves 1 - cos <= e to the maximum.
+    """
+    push = (weight < 0).nonzero()[:, 0]
+    B = torch.cat([weight[i : i + len(x), None] * seen(x.double()) for i, x in data.blocks()])
+    pull, B = B[weight > 0], -B[push]
+    gap = 2.0
+    for _ in range(10):  # until the rows that pull stay the same
+        active = pull @ u > 0
+        a = pull[active].sum(0)
+        size = float(torch.linalg.vector_norm(a))
+
+        def down(c: NDArray[np.float64], a: Tensor = a, size: float = size) -> tuple[float, NDArray[np.float64]]:
+            left = (a - torch.as_tensor(c, device=a.device) @ B) / size
+            return 0.5 * float(left @ left), -(B @ left / size).cpu().numpy()
+
+        start = (B @ u > 0).double().cpu().numpy()
+        options = {"maxiter": 3000, "maxfun": 4000, "maxcor": 30, "ftol": 0.0, "gtol": 1e-12}
+        c = minimize(down, start, jac=True, method="L-BFGS-B", bounds=[(0, 1)] * len(B), options=options).x
+        left = a - torch.as_tensor(c, device=a.device) @ B
+        value = float(torch.linalg.vector_norm(left))
+        u = left / value
+        gap = max(0.0, 1 - float(a @ u - (B @ u).relu().sum()) / value)
+        if bool((active == (pull @ u > 0)).all()):
+            break
+    return u, float(np.arccos(max(-1.0, 1 - gap)))
+
+
+def _at(data: Dataset, weight: Tensor, p: float, seen: See, u: Tensor) -> Tensor:
+    """The field at one direction."""
+    return summed(data, u[None], p, seen, lambda rows: weight[rows, None])[0]
+
+
+def _growth(data: Dataset, weight: Tensor, p: float, seen: See, u: Tensor) -> float:
+    """Largest eigenvalue of P (d field/du) P - <u, field> on the tangent space, over <u, field>; O(n D^2).
+
+    Rows on a kink count as what they are: those that push hold the direction, those that pull (p < 2) throw it off.
+    """
+    slope = torch.zeros(data.dim, data.dim, dtype=torch.float64, device=u.device)
+    work = torch.float64 if data.dtype == torch.float64 else torch.float32
+    for start, block in data.blocks():
+        x = seen(block.double())
+        z, w = x @ u, weight[start : start + len(x)]
+        kink = (z.abs() <= 1e-9 * torch.linalg.vector_norm(x, dim=1)) & (w > 0)
+        if p < 2 and bool(kink.any()):
+            return float("inf")
+        on = (z > 0) | kink
+        x, bend = x[on].to(work), (p * (p - 1) * w[on] * z[on].clamp(min=0).pow(p - 2)).to(work)
+        if p > 1:
+            slope += x.T @ (bend[:, None] * x)
+    along = float(u @ _at(data, weight, p, seen, u))
+    flat = torch.eye(len(u), dtype=u.dtype, device=u.device) - torch.outer(u, u)
+    aside = 3 * float(torch.linalg.matrix_norm(slope)) + 3 * abs(along)  # u itself is no tangent: far below the others
+    shaped = flat @ slope @ flat - aside * torch.outer(u, u)
+    return (float(torch.linalg.eigvalsh(shaped)[-1]) - along) / abs(along)

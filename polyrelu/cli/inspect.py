@@ -1,0 +1,67 @@
+"""`polyrelu inspect`: what a net learned."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from polyrelu.cli.options import NET, OUTPUT, POINTS, Out, Quiet, Seed, option, plain_errors
+
+if TYPE_CHECKING:
+    from polyrelu.workflows.inspect.inspection import Inspection
+
+INSPECTED = "Exit status: 0 done, 2 bad input, 130 interrupted (finished pictures are kept)."
+EPILOG = (
+    "Example: polyrelu inspect runs/p3 mixture:dim=200,clusters=6+4,alpha=0.1,n=4000 --out out/p3\n\n"
+    "and: polyrelu inspect head.safetensors embeddings.npz --limit 5000 --out out/head\n\n" + INSPECTED
+)
+
+
+def inspect(
+    net: Annotated[str, typer.Argument(help="A net saved by polyrelu, or a folder of polyrelu flow.", metavar="NET")],
+    data: Annotated[str, typer.Argument(help="A file, a name or a recipe, as for polyrelu evaluate.", metavar="DATA")],
+    *,
+    trajectory: Annotated[
+        str | None,
+        option(NET, "How it was trained; that of the folder by default.", metavar="FILE", show_default=False),
+    ] = None,
+    limit: Annotated[int | None, option(POINTS, "Only the first so many rows.")] = None,
+    out: Out,
+    seed: Seed = 0,
+    as_json: Annotated[bool, option(OUTPUT, "Print inspection.json instead of a table.", "--json")] = False,
+    quiet: Quiet = False,
+) -> None:
+    """Say what NET learned from DATA: averages or single centres, margins, phases; a sentence for each measurement.
+
+    Writes inspection.json, table.csv and a picture (PNG, SVG) of whatever can be drawn. What does not apply to this net
+    or these data says why.
+    """
+    with plain_errors("lower --limit"):
+        from polyrelu.workflows.inspect.inputs import InspectionSettings
+        from polyrelu.workflows.inspect.inspection import inspect as run
+        from polyrelu.workflows.inspect.progress import InspectionLive
+
+        settings = InspectionSettings(net, data, trajectory, limit, seed)
+        with InspectionLive(quiet) as live:
+            result = run(settings, out, live)
+        show_inspection(result, as_json, quiet)
+
+
+def show_inspection(result: Inspection, as_json: bool, quiet: bool) -> None:
+    """The headline and the table on stdout, where the files are on stderr."""
+    if as_json:
+        typer.echo(json.dumps(result.record(), indent=2, allow_nan=False))
+    else:
+        from rich.console import Console
+        from rich.text import Text
+
+        from polyrelu.workflows.inspect.table import grid
+
+        console = Console(highlight=False)
+        console.print(Text(result.title, style="bold"), Text(result.headline), grid(list(result.rows)), sep="\n")
+    if not quiet:
+        files = ", ".join(name for name in result.pictures if name.endswith(".png"))
+        pictures = f" and the pictures {files} (and .svg)" if files else ""
+        typer.echo(f"polyrelu: written to {result.folder}: inspection.json, table.csv{pictures}", err=True)

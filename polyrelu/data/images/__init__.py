@@ -1,0 +1,1 @@
+"""Image sets fetched once, folders of images, and their embeddings."""

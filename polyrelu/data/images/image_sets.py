@@ -1,0 +1,88 @@
+"""Image sets by name: ``NAME[:SPLIT][:LABELS]``, as mnist, mnist:test, mnist:validation:parity, cifar10:halves.
+
+mnist       the 50 000 / 10 000 / 10 000 set of Min & Vidal (ICML 2024): training, validation, test; pixels/256
+mnist-full  all 60 000 training images and the 10 000 test images; pixels/255
+cifar10     50 000 training and 10 000 test images, 3 planes of 32 x 32; pixels/255
+digits      scikit-learn's 1797 images of 8 x 8, bundled; pixels/16
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import final
+
+import torch
+
+from polyrelu.data.dataset import Dataset
+from polyrelu.data.images.fetch import images
+from polyrelu.data.relabel import FORMS, relabel
+from polyrelu.data.synthetic.recipe import nearest
+from polyrelu.errors import InputError
+
+
+@final
+@dataclass(frozen=True)
+class Pictures:
+    """A named set: its splits (the first is the default) and what is fetched for it ("" if it is bundled)."""
+
+    name: str
+    splits: tuple[str, ...]
+    fetched: str
+    load: Callable[[str], tuple[torch.Tensor, torch.Tensor]]
+
+
+def read_pictures(text: str) -> Dataset:
+    """The set that ``NAME[:SPLIT][:LABELS]`` means; fetched first if need be."""
+    name, *words = text.split(":")
+    known = PICTURES[name]
+    split = known.splits[0]
+    if words and words[0] in known.splits:
+        split = words.pop(0)
+    if len(words) > 1 or (words and not words[0]):
+        splits = " or ".join(known.splits)
+        raise InputError(f"data={text}: expected {name}, then perhaps :{splits}, then perhaps labels: {FORMS}"
+                         f"{nearest(words[0], known.splits)}.")  # fmt: skip
+    X, y = known.load(split)
+    data = Dataset(X, y, name=name if split == known.splits[0] else f"{name}:{split}")
+    return relabel(data, words[0]) if words else data
+
+
+def _mnist(split: str) -> tuple[torch.Tensor, torch.Tensor]:
+    found = images("mnist")
+    kind, rows = {
+        "train": ("train", slice(50_000)),
+        "validation": ("train", slice(50_000, None)),
+        "test": ("test", slice(None)),
+    }[split]
+    return _tensors(found[f"{kind}_x"][rows], found[f"{kind}_y"][rows], 256)
+
+
+def _fetched(name: str) -> Callable[[str], tuple[torch.Tensor, torch.Tensor]]:
+    def load(split: str) -> tuple[torch.Tensor, torch.Tensor]:
+        found = images(name)
+        return _tensors(found[f"{split}_x"], found[f"{split}_y"], 255)
+
+    return load
+
+
+def _digits(split: str) -> tuple[torch.Tensor, torch.Tensor]:
+    from sklearn.datasets import load_digits
+
+    stored = load_digits()
+    return _tensors(stored.data, stored.target, 16)  # sixteenths are exact in float32
+
+
+def _tensors(x: object, y: object, scale: int) -> tuple[torch.Tensor, torch.Tensor]:
+    return torch.as_tensor(x).float() / scale, torch.as_tensor(y).long()
+
+
+PICTURES = {
+    one.name: one
+    for one in (
+        Pictures("digits", ("train",), "", _digits),
+        Pictures("mnist", ("train", "validation", "test"), "mnist", _mnist),
+        Pictures("mnist-full", ("train", "test"), "mnist", _fetched("mnist")),
+        Pictures("cifar10", ("train", "test"), "cifar10", _fetched("cifar10")),
+    )
+}

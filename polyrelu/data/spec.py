@@ -1,0 +1,128 @@
+"""Data by what a person types: a file, a name or a recipe, read by one function."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from polyrelu.data._checks import whole
+from polyrelu.data.dataset import Dataset
+from polyrelu.data.images.image_sets import PICTURES, read_pictures
+from polyrelu.data.relabel import relabel
+from polyrelu.data.splits import PARTS, part
+from polyrelu.data.synthetic.mixture import OrthonormalMixture
+from polyrelu.data.synthetic.recipe import (
+    dtype_of,
+    nearest,
+    parse_clusters,
+    parse_recipe,
+    real_number,
+    whole_number,
+    yes_or_no,
+)
+from polyrelu.data.synthetic.sphere import NearlyOrthogonalSphere
+from polyrelu.data.synthetic.symmetric import SymmetricSeparable
+from polyrelu.data.tables.table import SUFFIXES
+from polyrelu.data.tables.table_dataset import read_file
+from polyrelu.errors import InputError, require
+from polyrelu.files import exists
+
+LARGE = 2**27  # numbers (half a gigabyte in float32) above which a mixture's rows are drawn when they are asked for
+
+
+def read(text: str, *, limit: int | None = None) -> Dataset:
+    """The set that ``text`` means, or one line that says what is wrong with it.
+
+    * a recipe, ``mixture:dim=1000,clusters=6+4,alpha=0.1,n=1000,seed=1`` (also ``sphere:`` and ``symmetric:``): the
+      name of every set made by a recipe is such a text and reads back to the same bits; ``seed`` is 0 if not given
+    * a name: ``digits`` (scikit-learn's 1797 images of 8 x 8, bundled), ``mnist``, ``mnist-full`` or ``cifar10``
+      (fetched once), then perhaps a split and coarser labels, as ``mnist:test:parity`` (pictures.py, relabel.py), with
+      the fine label as the hidden sub-class
+    * a file (tables.py): .npz or .safetensors with X (n, D), y (n,) and, if known, cluster and centres; .npy with its
+      labels beside it (X.npy and y.npy, train_X.npy and train_y.npy, else NAME.npy and NAME_y.npy); .csv or .parquet
+      with the label in the column called y, label, target or class, else in the last; then perhaps a random four
+      fifths or the rest of its rows and coarser labels, as ``embeddings.npz:train:mod10`` and
+      ``embeddings.npz:test:mod10`` (split.py, relabel.py)
+
+    Labels are +1/-1 or 0..C-1. ``limit`` keeps the first so many rows, which must hold two classes.
+    """
+    require(isinstance(text, str) and bool(text.strip()), "data", repr(text), "a file, a name or a recipe")
+    if limit is not None:
+        whole("limit", limit, 1)
+    data = _find(text.strip())
+    if limit is None or limit >= len(data):
+        return data
+    if bool((data.y[:limit] == data.y[0]).all()):
+        raise InputError(f"limit={limit}: the first {limit} rows are all of one class; raise it, or shuffle the rows.")
+    return dataclasses.replace(data.subset(slice(limit)), name=f"{data.name}, first {limit} rows")
+
+
+def _find(text: str) -> Dataset:
+    kind = text.partition(":")[0]
+    if kind in PICTURES:
+        return read_pictures(text)
+    if ":" in text and kind in RECIPES:
+        return RECIPES[kind](text)
+    path = Path(text)
+    if exists(path) or (path.suffix.lower() in SUFFIXES and ":" not in text):  # FILE.npz:map.csv is no file
+        return read_file(path)
+    file, _, rest = text.partition(":")
+    if Path(file).suffix.lower() in SUFFIXES:
+        data, (first, _, more) = read_file(Path(file)), rest.partition(":")
+        if labels := more if first in PARTS else rest:
+            data = relabel(data, labels)
+        data = part(data, first) if first in PARTS else data
+        return dataclasses.replace(data, name=f"{Path(file).name}:{rest}")
+    names = (*PICTURES, *(f"{kind}:..." for kind in RECIPES))
+    close = nearest(kind, (*PICTURES, *RECIPES)) or nearest(text, (*PICTURES, *RECIPES))
+    raise InputError(
+        f"data={text}: expected a file ({', '.join(SUFFIXES)}), a name or a recipe ({', '.join(names)}){close}."
+    )
+
+
+def _mixture(text: str) -> Dataset:
+    keys: dict[str, Callable[[str, str], Any]] = {
+        "dim": whole_number,
+        "clusters": lambda _, value: parse_clusters(value),
+        "alpha": real_number,
+        "scale": lambda key, value: value if value == "sqrt_dim" else real_number(key, value),
+        "noise": real_number,
+        "rotate": whole_number,
+        "dtype": dtype_of,
+        "n": whole_number,
+        "seed": whole_number,
+        "balanced": yes_or_no,
+    }
+    found = parse_recipe(text, keys, ("dim", "clusters", "alpha", "n"))
+    n, seed, balanced = found.pop("n"), found.pop("seed", 0), found.pop("balanced", True)
+    positive, negative = found.pop("clusters")
+    mixture = OrthonormalMixture(positive=positive, negative=negative, **found)
+    return mixture.sample(n, seed, balanced, lazy=n * mixture.dim > LARGE)
+
+
+def _sphere(text: str) -> Dataset:
+    keys = {"dim": whole_number, "dtype": dtype_of, "n": whole_number, "seed": whole_number}
+    found = parse_recipe(text, keys, ("dim", "n"))
+    n, seed = found.pop("n"), found.pop("seed", 0)
+    return NearlyOrthogonalSphere(**found).sample(n, seed)
+
+
+def _symmetric(text: str) -> Dataset:
+    keys: dict[str, Callable[[str, str], Any]] = {
+        "dim": whole_number,
+        "margin": real_number,
+        "spread": real_number,
+        "extra": whole_number,
+        "rotate": whole_number,
+        "dtype": dtype_of,
+        "n": whole_number,
+        "seed": whole_number,
+    }
+    found = parse_recipe(text, keys, ("dim", "n"))
+    n, seed = found.pop("n"), found.pop("seed", 0)
+    return SymmetricSeparable(**found).sample(n, seed)
+
+
+RECIPES: dict[str, Callable[[str], Dataset]] = {"mixture": _mixture, "sphere": _sphere, "symmetric": _symmetric}

@@ -1,0 +1,1 @@
+"""Recipes for data with known structure: mixtures, spheres, mirrored pairs."""

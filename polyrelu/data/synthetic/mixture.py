@@ -1,0 +1,156 @@
+"""Gaussian clusters around orthonormal centres: the data of both pReLU papers and of feature averaging."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, final
+
+import numpy as np
+import torch
+
+from polyrelu.checks import enough_memory
+from polyrelu.data._checks import drawable, number, seeded, whole
+from polyrelu.data.dataset import Dataset
+from polyrelu.data.random_streams import Purpose, orthonormal_rows, stream
+from polyrelu.data.synthetic.mixture_rows import MixtureRows
+from polyrelu.data.synthetic.recipe import recipe_text
+from polyrelu.errors import InputError, require
+
+
+@final
+@dataclass(frozen=True)
+class OrthonormalMixture:
+    """x = scale mu_k + s g,  g ~ N(0, I_D),  s = alpha/sqrt(D)  (Min & Vidal, ICML 2024 and 2025).
+
+    Orthonormal mu_k; y = +1 for the first ``positive`` clusters, -1 for the ``negative`` ones after them.
+
+    Parameters
+    ----------
+    dim : D, at least the number of clusters
+    positive, negative : number of clusters of each class, at least 1
+    alpha : noise level >= 0; the noise vector has length about alpha
+    scale : length of a centre, a number > 0 or "sqrt_dim"
+        "sqrt_dim" is the convention of the feature-averaging papers (Li et al., ICLR 2025): centres of length sqrt(D)
+        and s = alpha, so that alpha=1 is unit noise; it is the scale-1 set times sqrt(D). A number changes the
+        centres only: s stays alpha/sqrt(D) unless ``noise`` is given.
+    noise : s itself, the standard deviation per coordinate, instead of the rules above
+    rotate : None puts the centres on the first basis vectors; a seed on a Haar-random orthonormal frame
+        Only the centres turn: the noise of a (seed, n) is the same numbers in both cases.
+    dtype : torch.float32 or torch.float64; the draw is made in it, so it is part of the recipe
+    """
+
+    dim: int
+    positive: int
+    negative: int
+    alpha: float
+    scale: float | Literal["sqrt_dim"] = 1.0
+    noise: float | None = None
+    rotate: int | None = None
+    dtype: torch.dtype = torch.float32
+
+    def __post_init__(self) -> None:
+        """Check every argument."""
+        whole("dim", self.dim, 1)
+        whole("positive", self.positive, 1)
+        whole("negative", self.negative, 1)
+        enough = f"at least {self.clusters}, one direction for each of {self.positive}+{self.negative} clusters"
+        require(self.dim >= self.clusters, "dim", self.dim, enough)
+        number("alpha", self.alpha)
+        if isinstance(self.scale, str):
+            require(self.scale == "sqrt_dim", "scale", repr(self.scale), "a finite number > 0 or 'sqrt_dim'")
+        else:
+            number("scale", self.scale, positive=True)
+        if self.noise is not None:
+            number("noise", self.noise)
+        if self.rotate is not None:
+            seeded("rotate", self.rotate)
+        drawable(self.dtype)
+        largest = self.radius + 40 * self.noise_std  # no normal number is ever drawn beyond 40
+        require(largest < torch.finfo(self.dtype).max, "scale, alpha", f"{largest:g}", f"numbers that fit {self.dtype}")
+
+    @property
+    def clusters(self) -> int:
+        """K = positive + negative."""
+        return int(self.positive) + int(self.negative)  # numbers of numpy wrap around
+
+    @property
+    def radius(self) -> float:
+        """Length of every centre."""
+        return math.sqrt(self.dim) if self.scale == "sqrt_dim" else float(self.scale)
+
+    @property
+    def noise_std(self) -> float:
+        """s, the standard deviation of the noise in each coordinate."""
+        if self.noise is not None:
+            return float(self.noise)
+        return float(self.alpha) if self.scale == "sqrt_dim" else self.alpha / math.sqrt(self.dim)
+
+    @cached_property
+    def directions(self) -> torch.Tensor:
+        """Orthonormal mu_k, (K, D)."""
+        return orthonormal_rows(self.clusters, self.dim, self.rotate).to(self.dtype)
+
+    @property
+    def centres(self) -> torch.Tensor:
+        """scale mu_k, (K, D): where the clusters lie."""
+        return self.radius * self.directions
+
+    @property
+    def labels(self) -> torch.Tensor:
+        """+1/-1 of each cluster, (K,)."""
+        return torch.where(torch.arange(self.clusters) < self.positive, 1.0, -1.0).to(self.dtype)
+
+    @property
+    def class_averages(self) -> torch.Tensor:
+        """Unit vectors [mean direction of the positive clusters, of the negative ones], (2, D): sum mu_k / sqrt(K1)."""
+        plus, minus = self.directions[: self.positive].sum(0), self.directions[self.positive :].sum(0)
+        return torch.stack([plus / math.sqrt(self.positive), minus / math.sqrt(self.negative)])
+
+    def sample(self, n: int, seed: int, balanced: bool = True, lazy: bool = False) -> Dataset:
+        """n rows with their clusters; the same (n, seed) gives the same rows, different seeds independent ones.
+
+        ``balanced`` gives every cluster floor(n/K) or ceil(n/K) rows in random order (which clusters get one more is
+        random too); otherwise each row draws its cluster uniformly. ``lazy=True`` makes rows when they are asked for,
+        bitwise those of ``lazy=False``, whatever the slices: only y and the cluster numbers are held. Reading in
+        order is cheap; a lone row costs a block of 1024.
+        """
+        whole("n", n, 1)
+        require(n < 2**63, "n", n, "a number of rows that fits in 63 bits")
+        seeded("seed", seed)
+        with enough_memory(f"n={n} rows"):
+            cluster = torch.from_numpy(self._draw_clusters(n, seed, balanced))
+        y = self.labels[cluster]
+        if y.min() == y.max():
+            raise InputError(
+                f"n={n}: expected both classes among the rows, but seed {seed} drew only {y[0].item():+g}; "
+                f"{self.clusters} balanced rows always have both."
+            )
+        source = MixtureRows(self.centres, cluster, self.noise_std, int(seed))
+        with enough_memory(f"n={n} rows of dim={self.dim}"):
+            X = source if lazy else source.all()
+        return Dataset(X, y, cluster, self.centres, self._name(n, seed, balanced))
+
+    def _draw_clusters(self, n: int, seed: int, balanced: bool) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+        """Cluster numbers of the n rows."""
+        rng = stream(seed, Purpose.CLUSTERS)
+        if not balanced:
+            return rng.integers(self.clusters, size=n)
+        return rng.permutation(rng.permutation(self.clusters)[np.arange(n) % self.clusters])
+
+    def _name(self, n: int, seed: int, balanced: bool) -> str:
+        """The recipe as text, without what is left at its default."""
+        return recipe_text(
+            "mixture",
+            dim=self.dim,
+            clusters=f"{self.positive}+{self.negative}",
+            alpha=self.alpha,
+            scale=None if self.scale == 1 else self.scale,
+            noise=self.noise,
+            rotate=self.rotate,
+            dtype=None if self.dtype == torch.float32 else self.dtype,
+            n=n,
+            seed=seed,
+            balanced=None if balanced else "no",
+        )

@@ -1,0 +1,1 @@
+"""People's own tables: .csv, .parquet, .npz, .npy, .safetensors."""

@@ -1,0 +1,248 @@
+"""Tables of people's own: rows, labels of any kind and names of columns; whatever was guessed is said.
+
+.npz, .safetensors   arrays by their usual names: X, embeddings, features, ... and y, label, target, ...
+.npy                 rows that stay in the file; labels beside it (X.npy and y.npy, NAME.npy and NAME_y.npy)
+.csv, .parquet       columns: the label by its name, else by a usual one, else the last; the others are numbers
+
+Reading never runs code: pickles are refused everywhere.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+
+from polyrelu import arrays
+from polyrelu.arrays import OBJECTS, map_npy
+from polyrelu.data.rows import BLOCK
+from polyrelu.data.splits import rows_of
+from polyrelu.data.tables import archives as _archives
+from polyrelu.data.tables import csv_parquet as _sheets
+from polyrelu.data.tables.columns import Takes, whole
+from polyrelu.errors import InputError, require
+from polyrelu.files import exists, is_file
+
+ARCHIVES = {".npz": _archives.npz, ".npy": _archives.npy, ".safetensors": _archives.safetensors}
+SUFFIXES = (".npz", ".npy", ".csv", ".parquet", ".safetensors")
+DAMAGED = (*arrays.DAMAGED, csv.Error, SafetensorError)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Table:
+    """What a file holds, as it is: nothing is scaled, no label is renumbered.
+
+    X : (n, D) numbers; a memory-mapped .npy stays in its file
+    y, fine : (n,) labels and sub-classes as int64, float64, bool or text; None where there are none
+    features, label : names of the columns of X and of the labels, None if the file has no names
+    said : sentences on what was guessed or left out
+    extra : ``cluster`` and ``centres`` of an archive that holds them
+    """
+
+    X: NDArray[Any]
+    y: NDArray[Any] | None = None
+    fine: NDArray[Any] | None = None
+    features: tuple[str, ...] | None = None
+    label: str | None = None
+    name: str = "data"
+    said: tuple[str, ...] = ()
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        """Number of rows."""
+        return len(self.X)
+
+    def take(self, rows: Any) -> Table:
+        """The rows with these numbers, or of this slice, in that order."""
+        y, fine = (None if part is None else part[rows] for part in (self.y, self.fine))
+        extra = {name: part[rows] if name == "cluster" else part for name, part in self.extra.items()}
+        return replace(self, X=self.X[rows], y=y, fine=fine, extra=extra)
+
+    def part(self, name: str) -> Table:
+        """A random four fifths (``train``) or the rest (``test``), the same as those of FILE:train and FILE:test."""
+        return replace(self.take(rows_of(len(self), name, self.name).numpy()), name=f"{self.name}:{name}")
+
+    def column(self, number: int) -> str:
+        """What messages call a column of X."""
+        return f"number {number + 1}" if self.features is None else self.features[number]
+
+
+def read_table(
+    path: str | Path, *, label: str | None = None, fine: str | None = None, takes: Takes | None = None
+) -> Table:
+    """The table in a file, checked: numbers in every cell, a label in every row; errors name the column and row.
+
+    Parameters
+    ----------
+    label, fine : column or array with the labels and with the sub-classes (a file, for .npy); without a header, a
+        column is called by its number, counted from 1
+    takes : what a fitted head takes; labels need not be there then
+    """
+    table = open_table(path, label=label, fine=fine, takes=takes)
+    X = as_floats(table.X)
+    checked = replace(table, X=X)
+    alike = _check(checked, str(path))
+    if alike and takes is None:
+        shown = ", ".join(checked.column(i) for i in alike[:5]) + ", ..." * (len(alike) > 5)
+        said = f"{len(alike)} of {X.shape[1]} columns hold the same number in every row: {shown}."
+        checked = replace(checked, said=(*checked.said, said))
+    return checked
+
+
+def table_blocks(
+    path: str | Path,
+    *,
+    label: str | None = None,
+    fine: str | None = None,
+    takes: Takes | None = None,
+    size: int = 8 * BLOCK,
+) -> Iterator[Table]:
+    """The same, some rows at a time: .csv and .npy are never held whole."""
+    path, start = Path(path), 0
+    if path.suffix.lower() == ".csv":
+        _require_file(path)
+        with _told(path):
+            for chunk in _sheets.csv_chunks(path, label, fine, takes):
+                table = _sheet(path, chunk)
+                _check(table, str(path), start)
+                yield table
+                start += len(table)
+        return
+    table = open_table(path, label=label, fine=fine, takes=takes)
+    _check_shapes(table, str(path))
+    for start in range(0, len(table), size):
+        block = table.take(slice(start, start + size))
+        if isinstance(table.X, np.memmap):  # mapped anew, so that pages that were read do not stay in memory
+            block = replace(block, X=np.array(map_npy(path)[start : start + size]))
+        block = replace(block, X=as_floats(block.X))
+        _check(block, str(path), start)
+        yield block
+
+
+def open_table(
+    path: str | Path, *, label: str | None = None, fine: str | None = None, takes: Takes | None = None
+) -> Table:
+    """The table in a file by how its name ends, numbers unchecked; every complaint names the file."""
+    path = Path(path)
+    suffix = path.suffix.lower()
+    _require_file(path)
+    with _told(path):
+        if suffix == ".csv":
+            return _joined(path, list(_sheets.csv_chunks(path, label, fine, takes)))
+        if suffix == ".parquet":
+            return _sheet(path, _sheets.parquet(path, label, fine, takes))
+        return _archive(path, *ARCHIVES[suffix](path, label, fine, takes and takes.label), takes)
+
+
+def _require_file(path: Path) -> None:
+    require(path.suffix.lower() in SUFFIXES, "data", path, f"a file that ends in {', '.join(SUFFIXES)}")
+    require(not exists(path) or not path.is_dir(), "data", path, "a file, this is a folder")
+    require(is_file(path), "data", path, "an existing file")
+
+
+def as_floats(X: NDArray[Any]) -> NDArray[Any]:
+    """Whole numbers and booleans as floats that hold them exactly; everything else as it is."""
+    return X.astype(np.float32 if X.dtype.itemsize <= 2 else np.float64) if X.dtype.kind in "iub" else X
+
+
+def _archive(path: Path, parts: _archives.Arrays, said: list[str], label: str | None, takes: Takes | None) -> Table:
+    X = parts["X"]
+    if "cluster" in parts:
+        good = parts["cluster"].shape == X.shape[:1]
+        require(good, "data", path, f"a cluster for each row of X, {X.shape[:1]}, not {parts['cluster'].shape}")
+    y, fine = (None if name not in parts else _column(parts[name]) for name in ("y", "fine"))
+    if takes is not None and X.ndim == 2 and X.shape[1] != takes.count:
+        raise InputError(f"data={path}: has {X.shape[1]} columns, but the head takes {takes.count}.")
+    extra = {name: parts[name] for name in _archives.EXTRA if name in parts}
+    return Table(X, y, fine, None, label, path.name, tuple(said), extra)
+
+
+def _column(values: NDArray[Any]) -> NDArray[Any]:
+    """Labels of an archive: (n, 1) is (n,), bytes are text, whole floats are whole numbers."""
+    values = values.reshape(1) if values.ndim == 0 else values
+    values = values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
+    if values.dtype.kind == "S":
+        return np.char.decode(values, "utf-8")
+    if values.dtype.kind == "f" and bool(np.isfinite(values).all()):
+        return whole(values)
+    return values
+
+
+def _sheet(path: Path, chunk: _sheets.Chunk) -> Table:
+    X, y, fine, layout = chunk
+    features = None if layout.names is None else tuple(layout.names[i] for i in layout.features)
+    label = None
+    if layout.label is not None:
+        label = str(layout.label + 1) if layout.names is None else layout.names[layout.label]
+    return Table(X, y, fine, features, label, path.name, layout.said)
+
+
+def _joined(path: Path, chunks: list[_sheets.Chunk]) -> Table:
+    y, fine = (
+        None if chunks[0][part] is None else np.concatenate([chunk[part] for chunk in chunks]) for part in (1, 2)
+    )
+    return _sheet(path, (np.concatenate([chunk[0] for chunk in chunks]), y, fine, chunks[0][3]))
+
+
+def _check_shapes(table: Table, path: str) -> None:
+    """Numbers, and one label for each row."""
+    X = table.X
+    plain = X.dtype.kind in "iubf" and X.dtype.itemsize <= 8
+    require(plain, "data", path, f"numbers in X, of 64 bits at most, it holds {X.dtype}")
+    good = X.ndim == 2 and min(X.shape) > 0
+    require(good, "data", path, f"X of shape (n, D), at least one row and one column, it is {X.shape}")
+    for name, part in (("y", table.y), ("fine", table.fine)):
+        if part is not None:
+            good = part.shape == (len(X),)
+            require(good, "data", path, f"one label per row of X, shape ({len(X)},), {name} is {part.shape}")
+            require(part.dtype.kind in "iufbU", "data", path, f"numbers or text in {name}, it holds {part.dtype}")
+
+
+def _check(table: Table, path: str, start: int = 0) -> list[int]:
+    """Every number is finite and every row has a label, or an error; returns the columns that never change."""
+    _check_shapes(table, path)
+    X = table.X
+    for name, part in (("y", table.y), ("fine", table.fine)):
+        if part is None:
+            continue
+        missing = np.char.strip(part) == "" if part.dtype.kind == "U" else ~np.isfinite(part)
+        if missing.any():
+            row = start + int(np.argmax(missing)) + 1
+            raise InputError(f"data={path}: data row {row}: expected a label in every row, {name} has none there.")
+    low, high = np.full(X.shape[1], np.inf), np.full(X.shape[1], -np.inf)
+    for begin in range(0, len(X), BLOCK):
+        block = np.asarray(X[begin : begin + BLOCK])
+        if not (finite := np.isfinite(block)).all():
+            row, column = np.argwhere(~finite)[0].tolist()
+            place = f"data row {start + begin + row + 1}, column {table.column(column)}"
+            raise InputError(f"data={path}: {place}: expected a number, found {float(block[row, column]):g}.")
+        low, high = np.minimum(low, block.min(0)), np.maximum(high, block.max(0))
+    same: list[int] = np.flatnonzero(low == high).tolist()
+    return same
+
+
+@contextmanager
+def _told(path: Path) -> Iterator[None]:
+    """A damaged file in one line."""
+    try:
+        yield
+    except InputError:
+        raise
+    except DAMAGED as error:
+        reason = str(error).strip().split("\n")[0] or type(error).__name__
+        if reason.startswith(OBJECTS):
+            raise InputError(
+                f"data={path}: rows or labels are {OBJECTS}, which may be code and are not read: expected numbers or "
+                "text; y.astype(str) makes text of labels."
+            ) from None
+        raise InputError(
+            f"data={path}: expected a whole {path.suffix.lower()} file; it is cut short or foreign ({reason})."
+        ) from None

@@ -1,0 +1,86 @@
+"""Cross-fitting: every point is measured with a classifier that was not trained on it, two halves in turn."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from polyrelu.errors import InputError
+from polyrelu.estimator.robustness_report.measurement import Measured, measure, subject_of
+from polyrelu.robust.bracketing.bracket import Bracket
+from polyrelu.robust.external.external_model import first_line
+
+if TYPE_CHECKING:
+    from polyrelu.estimator.robustness_report.report import Part, RobustnessReport
+
+Array = NDArray[Any]
+
+
+def halves(y: Array, seed: int) -> tuple[Array, Array] | None:
+    """Row numbers of two halves with rows of every class in each; None where a class has one row only."""
+    source, first = np.random.default_rng([seed, 9]), []
+    for name in np.unique(y):
+        rows = source.permutation(np.flatnonzero(y == name))
+        if len(rows) < 2:
+            return None
+        first.append(rows[: len(rows) // 2])
+    inside = np.isin(np.arange(len(y)), np.concatenate(first))
+    return np.flatnonzero(inside), np.flatnonzero(~inside)
+
+
+def refitted(model: Any) -> Any:
+    """An unfitted twin of a classifier that scikit-learn can clone; None for others, and for heads of ours."""
+    from sklearn.base import clone, is_classifier
+
+    from polyrelu.estimator.classifier import PolyReLUClassifier
+
+    if not hasattr(model, "get_params") or not is_classifier(model) or isinstance(model, PolyReLUClassifier):
+        return None
+    return clone(model)
+
+
+def cross_fitted(report: RobustnessReport, model: Any, name: str) -> Part | None:
+    """``model`` fitted on one half of the report's rows and measured on its points in the other, twice."""
+    from sklearn.base import clone
+
+    both = halves(report.y, report.seed)
+    if both is None:
+        return None
+    found: list[tuple[Array, Part]] = []
+    for here, there in (both, both[::-1]):
+        report._tell(f"training the {name}" if not found else f"training the {name} on the other half")
+        try:
+            fitted = clone(model).fit(report.X[torch.from_numpy(there)].numpy(), report.y[there])
+        except Exception as error:  # a classifier of someone else's may raise anything
+            said = f"a classifier that can be fitted to half of X, or compare=False; it raises {first_line(error)}"
+            raise InputError(f"model={name}: expected {said}.") from error
+        subject = subject_of(fitted, report.X, report.y, name)
+        points = report.points[np.isin(report.points, here)]
+        if len(points):
+            X, pool = report.X[torch.from_numpy(here)], (report.X[torch.from_numpy(there)], report.y[there])
+            inside = np.searchsorted(here, points)
+            measured = measure(subject, X, report.y[here], inside, pool, radii=report.radii, seed=report.seed)
+            found.append((points, report._looked(subject, measured, points)))
+    return _joined(report, found, name)
+
+
+def _joined(report: RobustnessReport, found: list[tuple[Array, Part]], name: str) -> Part:
+    """Both halves as one, in the order of the report's points."""
+    from polyrelu.estimator.robustness_report.report import Part
+    from polyrelu.estimator.robustness_report.structure import Direction, averaging_of
+
+    order = torch.from_numpy(np.argsort(np.concatenate([points for points, _ in found])))
+    brackets = [part.measured.bracket for _, part in found]
+    lower, upper, step = (
+        torch.cat([getattr(one, field) for one in brackets])[order] for field in ("lower", "upper", "perturbation")
+    )
+    status = [one for bracket in brackets for one in bracket.status]
+    nodes = torch.zeros(len(lower), dtype=torch.long)
+    bracket = Bracket(lower, upper, step, tuple(status[place] for place in order.tolist()), 2.0, nodes)
+    clean = float(np.mean([part.measured.clean for _, part in found]))
+    measured = Measured(name, clean, bracket, found[0][1].measured.proof, found[0][1].measured.how)
+    direction = Direction(torch.cat([part.direction.radius for _, part in found])[order])
+    return Part(measured, averaging_of(measured, report.y[report.points], report.structure), direction)

@@ -1,0 +1,66 @@
+"""Accuracy against radius of what was learned: certified(r) <= truth <= attacked(r) (polyrelu.robust.curve)."""
+
+from __future__ import annotations
+
+from itertools import accumulate
+from typing import Any
+
+import torch
+
+from polyrelu.explorer.frames import Message, Recording, Tell, finite
+from polyrelu.robust.bracketing.bracket import Bracket, bracket
+from polyrelu.robust.bracketing.curve import curve
+from polyrelu.robust.bracketing.strategies import FEW
+from polyrelu.robust.certify.branch_and_bound import Budget
+
+PARTS = (10, 20, 30)  # points at a time: a first answer soon, then fewer calls
+HOW: dict[str, Any] = {"tol": 5e-3, "budget": Budget(nodes=4), "widest": FEW}  # no seconds: the same on every machine
+
+
+class Teller:
+    """The progress of a bracket: nothing to tell, but a chance to stop."""
+
+    def __init__(self, tell: Tell) -> None:
+        """``tell`` raises when nobody wants to know any more."""
+        self.tell = tell
+
+    def update(self, *, done: int) -> None:
+        """Some more points are done."""
+        self.tell({"kind": "working", "done": done})
+
+
+def stream(recording: Recording, tell: Tell) -> None:
+    """Bracket the fresh points of a finished flow, a part at a time, and tell the radii found so far."""
+    net, test = recording.net(recording.frames[-1]), recording.problem.test
+    X, y = test.rows(), test.y
+    parts = list[Bracket]()
+    for last, part in zip(accumulate(PARTS), PARTS, strict=True):
+        rows = slice(last - part, last)
+        parts.append(bracket(net, X[rows], y[rows], pool=test, progress=Teller(tell), **HOW))
+        tell(radii(parts, len(X)))
+
+
+def radii(parts: list[Bracket], of: int) -> Message:
+    """Sorted radii and their medians; null where a radius is infinite."""
+    line = curve(joined(parts))
+    median = line.median_radius
+    return {
+        "kind": "robust",
+        "lower": [finite(radius) for radius in line.lower[0]],
+        "upper": [finite(radius) for radius in line.upper[0]],
+        "median": [finite(median.lower), finite(median.upper)],
+        "points": line.points,
+        "of": of,
+    }
+
+
+def joined(parts: list[Bracket]) -> Bracket:
+    """Several brackets as one."""
+    return Bracket(
+        torch.cat([part.lower for part in parts]),
+        torch.cat([part.upper for part in parts]),
+        torch.cat([part.perturbation for part in parts]),
+        tuple(status for part in parts for status in part.status),
+        2.0,
+        torch.cat([part.nodes for part in parts]),
+    )

@@ -1,0 +1,179 @@
+"""What neurons hold, as bars and maps (Fig. 2b-d of Min & Vidal, ICML 2024; Fig. 2 of Li et al., ICLR 2025)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib import rc_context
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+from matplotlib.ticker import MaxNLocator
+from numpy.typing import ArrayLike, NDArray
+
+from polyrelu.errors import require
+from polyrelu.report.figures.heatmap import LINE, Array, heat, inches, label, maps, matrix_of, named, numbers
+from polyrelu.report.figures.training import AVERAGE, BARS, CENTRE, INK, QUIET, REST, STYLE, canvas
+
+
+def contribution_bars(
+    log_contributions: ArrayLike, carriers: ArrayLike = (), *, most: int = BARS, title: str = ""
+) -> Figure:
+    """|v_j| |w_j| in order, the ``most`` largest (Fig. 2b); those of ``carriers`` (indices) dark, the others grey.
+
+    From natural logs, so that a net of size 1e-300 is drawn too: relative to its largest. O(h log h).
+    """
+    logs = numbers("log_contributions", log_contributions, 1)
+    require(
+        len(logs) > 0 and not (np.isnan(logs) | (logs == np.inf)).any(), "log_contributions", logs, "logs below inf"
+    )
+    require(most >= 1, "most", most, "at least one bar")
+    order = np.argsort(-logs, kind="stable")[:most]
+    dark = np.isin(order, np.asarray(carriers, dtype=np.intp))
+    with rc_context(STYLE):
+        figure = canvas((10, 4.6), title)
+        panel = figure.add_axes((0.075, 0.13, 0.9, 0.72))
+        heights, tiny = _sizes(logs[order])
+        places = np.arange(1, len(order) + 1)
+        panel.bar(places, heights, width=0.86 if len(order) < 80 else 1.0, color=np.where(dark, INK, REST))
+        panel.set_xlim(0.4, max(len(order), 8) + 0.6)
+        ticks = MaxNLocator(integer=True, nbins=12).tick_values(1, len(order))
+        panel.set_xticks([1, *(tick for tick in ticks if 1 < tick <= len(order))])
+        panel.set_ylim(0, 1.12 * heights[0] if heights[0] > 0 else 1)
+        panel.set_ylabel("contribution |v||w|" + (" relative to the largest" if tiny else ""))
+        panel.set_xlabel(f"{_of(len(order), len(logs))}, in order")
+        verb = "carries" if np.size(carriers) == 1 else "carry"
+        note = f"{np.size(carriers)} of {len(logs)} neurons {verb} the net" if np.size(carriers) else ""
+        note = note + " (dark)" if note and not dark.all() else note
+        note = note if heights[0] > 0 else "every contribution is zero"
+        panel.text(0.99, 0.98, note, transform=panel.transAxes, ha="right", va="top", fontsize=10.5)
+    return figure
+
+
+def cosine_map(
+    averages: ArrayLike,
+    centres: ArrayLike | None,
+    log_contributions: ArrayLike,
+    *,
+    average_names: Sequence[str] | None = None,
+    centre_names: Sequence[str] | None = None,
+    rows: int = BARS,
+    title: str = "",
+) -> Figure:
+    """Cosines (h, C) to class averages and (h, K) to sub-class centres (Fig. 2c, d): a row a neuron, a column a probe.
+
+    The ``rows`` neurons with the largest contributions, sorted by the column they point at most, then by contribution
+    (shown beside them). Those with no positive cosine are last; NaN is grey. O(h log h + rows (C + K)).
+    """
+    logs = numbers("log_contributions", log_contributions, 1)
+    parts = [matrix_of("averages", averages, len(logs))]
+    parts += [] if centres is None else [matrix_of("centres", centres, len(logs))]
+    require(rows >= 1, "rows", rows, "at least one neuron")
+    classes = [r"$\mu_+$", r"$\mu_-$"] if parts[0].shape[1] == 2 else [f"class {c}" for c in range(parts[0].shape[1])]
+    names = [named("average_names", average_names, classes)]
+    if centres is not None:
+        names.append(named("centre_names", centre_names, _counted(parts[1].shape[1])))
+    chosen = np.argsort(-np.nan_to_num(logs, nan=-np.inf), kind="stable")[:rows]
+    best = _best(np.hstack(parts)[chosen])
+    within = np.lexsort((-logs[chosen], best))
+    chosen, best = chosen[within], best[within]
+    with rc_context(STYLE):
+        figure, panels, strip, bar = maps(title, names, strip=True)
+        heads = (("class averages", AVERAGE), ("sub-class centres", CENTRE))
+        for panel, part, labels, (head, colour) in zip(panels, parts, names, heads, strict=False):
+            image = heat(panel, part[chosen], 1.0)
+            label(panel.xaxis, np.arange(len(labels)), labels, inches(panel)[0])
+            panel.set_title(head if len(labels) > 3 else head.replace(" ", "\n"), color=colour, fontweight="bold")
+        everything = [*(label for labels in names for label in labels), "none"]
+        groups, counts = np.unique(best, return_counts=True)
+        middles = np.cumsum(counts) - counts / 2 - 0.5
+        ticks = [f"{everything[group]}  ×{count}" for group, count in zip(groups, counts, strict=True)]
+        label(panels[0].yaxis, middles, ticks, inches(panels[0])[1])
+        panels[0].set_ylabel(f"{_of(len(chosen), len(logs))}, by what they point at most")
+        heights, tiny = _sizes(logs[chosen])
+        strip.barh(np.arange(len(chosen)), heights, height=0.86 if len(chosen) < 80 else 1.0, color=INK)
+        strip.set_ylim(panels[0].get_ylim())
+        strip.set_yticks([])
+        strip.xaxis.set_major_locator(MaxNLocator(nbins=2))
+        strip.set_title("|v||w|" + (",\nrelative" if tiny else ""))
+        figure.colorbar(image, cax=bar, label="cosine")
+    return figure
+
+
+def lambda_matrix(
+    lambdas: ArrayLike,
+    own: ArrayLike,
+    *,
+    names: Sequence[str] | None = None,
+    unit: str = "coefficient λ",
+    rows: int = BARS,
+    title: str = "",
+) -> Figure:
+    """Coefficients (h, K) of neurons on sub-class centres; ``own`` (h, K): whether the centre is of the neuron's class.
+
+    Columns stand class by class; rows (with their given numbers, where there is room) by class, then by the largest own
+    coefficient; own blocks are framed. Of more than ``rows`` neurons the largest are shown. O(h K + h log h).
+    """
+    values = matrix_of("lambdas", lambdas)
+    mine = np.asarray(own, dtype=bool)
+    require(mine.shape == values.shape, "own", f"shape {mine.shape}", f"{values.shape}, as the coefficients")
+    require(rows >= 1, "rows", rows, "at least one neuron")
+    labels = named("names", names, _counted(values.shape[1]))
+    size = np.nan_to_num(np.abs(values)).max(axis=1)
+    chosen = np.sort(np.argsort(-size, kind="stable")[:rows])
+    group = np.where(mine.any(1), mine.argmax(1), values.shape[1])[chosen]  # the first centre of the neuron's class
+    best = _best(np.where(mine, values, np.nan)[chosen])
+    within = np.lexsort((-size[chosen], best, group))
+    chosen, group = chosen[within], group[within]
+    kinds = [group[mine[chosen, k]].min(initial=values.shape[1]) for k in range(values.shape[1])]
+    columns = np.argsort(kinds, kind="stable")
+    shown, framed = values[np.ix_(chosen, columns)], mine[np.ix_(chosen, columns)]
+    limit = float(size.max()) or 1.0
+    with rc_context(STYLE):
+        figure, (panel,), _, bar = maps(title, [labels], strip=False)
+        image = heat(panel, shown, limit)
+        label(panel.xaxis, np.arange(len(labels)), [labels[k] for k in columns], inches(panel)[0])
+        panel.set_title("sub-class centres", color=CENTRE, fontweight="bold")
+        panel.set_ylabel(f"{_of(len(chosen), len(values))}, by class and largest coefficient")
+        few = len(chosen) * LINE <= inches(panel)[1]
+        panel.set_yticks(np.arange(len(chosen)) if few else [], labels=[f"{j}" for j in chosen] if few else [])
+        for kind in np.unique(group):
+            inside = np.flatnonzero(group == kind)
+            for first, last in _runs(framed[inside].any(axis=0)):
+                box = ((first - 0.5, inside[0] - 0.5), last - first, len(inside))
+                panel.add_patch(Rectangle(*box, fill=False, edgecolor=INK, lw=1.4, clip_on=False, zorder=3))
+        figure.colorbar(image, cax=bar, label=unit)
+        note = "framed: centres of the neuron's own class" if size.any() else "every coefficient is zero"
+        figure.text(0.99, 0.015, note, ha="right", va="bottom", color=QUIET, fontsize=9)
+    return figure
+
+
+def _best(values: Array) -> NDArray[np.intp]:
+    """The column of the largest number of each row; one beyond the last where none is positive."""
+    empty = ~(values > 0).any(axis=1)
+    return np.asarray(np.where(empty, values.shape[1], np.nan_to_num(values, nan=-np.inf).argmax(axis=1)))
+
+
+def _runs(mask: ArrayLike) -> list[tuple[int, int]]:
+    """First and one beyond the last of every unbroken run."""
+    steps = np.flatnonzero(np.diff(np.concatenate([[0], np.asarray(mask, dtype=int), [0]])))
+    return [(int(first), int(last)) for first, last in zip(steps[::2], steps[1::2], strict=True)]
+
+
+def _sizes(logs: Array) -> tuple[Array, bool]:
+    """exp(logs), or relative to the largest (True) where floats could not hold or show them."""
+    top = float(logs.max())
+    if top == -np.inf:
+        return np.zeros(len(logs)), False
+    tiny = abs(top) > 600
+    return np.exp(logs - top) if tiny else np.exp(logs), tiny
+
+
+def _counted(count: int) -> list[str]:
+    return [rf"$\mu_{{{k + 1}}}$" for k in range(count)]
+
+
+def _of(shown: int, every: int) -> str:
+    if every == 1:
+        return "the only neuron"
+    return f"the {every} neurons" if shown == every else f"the {shown} largest of {every} neurons"

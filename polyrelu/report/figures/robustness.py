@@ -1,0 +1,120 @@
+"""The picture of robustness: what is proven, what is attacked, and what nobody knows between them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from matplotlib import rc_context
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import PercentFormatter
+from numpy.typing import NDArray
+
+from polyrelu.errors import require
+from polyrelu.report.figures.training import AVERAGE, CENTRE, INK, QUIET, STYLE, canvas
+from polyrelu.robust.bracketing.curve import RobustCurve
+
+PROVEN, ATTACKED, UNKNOWN = CENTRE, AVERAGE, "#F0E442"  # blue, vermilion and yellow of Okabe & Ito
+NORMS = {1.0: "sum of the changes, ℓ1", 2.0: "Euclidean length, ℓ2", math.inf: "largest single change, ℓ∞"}
+SAME = 0.004  # share of the picture's area between the lines below which the eye sees one
+STEPS = 3000  # more steps than this are finer than a printed picture
+LETTER = 0.0115  # width of a letter of a mark's label, as a share of the axis
+Array = NDArray[np.float64]
+
+
+def robust_figure(
+    curve: RobustCurve,
+    *,
+    marks: Mapping[str, float] | None = None,
+    title: str = "",
+    theory: Mapping[str, Callable[[Array], Array]] | None = None,
+) -> Figure:
+    """Accuracy against the radius: both lines, the unproven share shaded, and bands over seeds.
+
+    marks : label -> radius, drawn as vertical lines (what theory says about the median, the best possible radius, ...)
+    theory : label -> function from radii to accuracies, drawn as thin dotted lines
+    """
+    marks, theory = dict(marks or {}), dict(theory or {})
+    for label, radius in marks.items():
+        require(math.isfinite(radius) and radius >= 0, f"marks[{label!r}]", radius, "a finite radius >= 0")
+    end = _end(curve, marks)
+    with rc_context(STYLE):
+        figure = canvas((8, 5.6), title)
+        panel = figure.add_axes((0.1, 0.23, 0.87, 0.6))
+        _draw(panel, curve, _radii(curve, end), end)
+        grid = np.linspace(0, end, 1001)
+        for label, accuracy in theory.items():
+            panel.plot(grid, accuracy(grid), color=INK, lw=1.2, ls="-.", label=label, zorder=5)
+        _marks(panel, marks, end)
+        panel.set_xlim(0, end)
+        panel.set_ylim(-0.02, 1.03)
+        panel.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0, symbol=" %"))
+        panel.grid(axis="y", color="#E6E6E6", lw=0.8)
+        panel.set_axisbelow(True)
+        panel.set_xlabel(f"radius of the perturbation ({NORMS[curve.norm]})")
+        panel.set_ylabel("points classified rightly")
+        figure.legend(loc="lower left", bbox_to_anchor=(0.09, 0.005), ncols=2, frameon=False, fontsize=9.5)
+    return figure
+
+
+def _end(curve: RobustCurve, marks: Mapping[str, float]) -> float:
+    """How far the axis goes: a little beyond everything there is to see."""
+    farthest = max([0.0, *curve.breakpoints[-1:].tolist(), *marks.values()])
+    return 1.06 * farthest if farthest > 0 else 1.0
+
+
+def _radii(curve: RobustCurve, end: float) -> Array:
+    """Where the lines are drawn: at every step, or where there are too many, finer than the eye."""
+    steps = curve.breakpoints
+    inside = steps if len(steps) <= STEPS else np.linspace(0, steps[-1], STEPS)
+    return np.unique(np.concatenate([[0.0], inside, [end]]))
+
+
+def _draw(panel: Axes, curve: RobustCurve, radii: Array, end: float) -> None:
+    """Both lines; on top of each other with one word about it, where the eye could not tell them apart."""
+    certified, attacked = curve.certified(radii), curve.attacked(radii)
+    if curve.clean == 0:
+        panel.plot(radii, attacked, color=ATTACKED, lw=3, label="every point is misclassified as it is: radius 0")
+        return
+    one = float((np.diff(radii) * (attacked - certified)[:-1]).sum()) < SAME * end
+    line: dict[str, Any] = {"drawstyle": "steps-post", "solid_joinstyle": "miter"}
+    wide, thin, dashes = (5.0, 1.8, "-") if one else (2.2, 2.2, (0, (4, 1.2)))
+    panel.plot(radii, attacked, color=ATTACKED, lw=wide, ls=dashes, label="attacked: not broken by any attack", **line)
+    panel.plot(radii, certified, color=PROVEN, lw=thin, label="certified: proven to hold", **line)
+    if one:
+        where = "everywhere" if bool((certified == attacked).all()) else "at this scale"
+        panel.plot([], [], " ", label=f"(both lines coincide {where})")
+    else:
+        panel.fill_between(
+            radii, certified, attacked, step="post", color=UNKNOWN, alpha=0.4, lw=0, label="neither proven nor broken"
+        )
+    if curve.seeds > 1:
+        _bands(panel, curve, radii)
+    left = float(attacked[-1])
+    if left > 0:
+        panel.plot([], [], " ", label=f"({100 * left:.3g} % were never broken, at any radius)")
+
+
+def _bands(panel: Axes, curve: RobustCurve, radii: Array) -> None:
+    both = ((curve.certified_band(radii), PROVEN), (curve.attacked_band(radii), ATTACKED))
+    for band, colour in both:
+        panel.fill_between(radii, band.low, band.high, step="post", color=colour, alpha=0.2, lw=0)
+    panel.plot([], [], color=QUIET, alpha=0.35, lw=7, label=f"bands: smallest to largest of {curve.seeds} seeds")
+
+
+def _marks(panel: Axes, marks: Mapping[str, float], end: float) -> None:
+    """Vertical lines with their labels above the panel, in as many rows as they need."""
+    rows: list[float] = []  # how far to the right each row is taken
+    for label, radius in sorted(marks.items(), key=lambda mark: mark[1]):
+        text = f"{label} = {radius:.3g}"
+        half = LETTER * len(text) / 2
+        at = min(max(radius / end, half), 1 - half)
+        row = next((number for number, taken in enumerate(rows) if at - half > taken), len(rows))
+        rows[row : row + 1] = [at + half + 0.01]
+        panel.axvline(radius, color=INK, lw=1, ls=(0, (2, 2)), zorder=2)
+        panel.text(
+            at, 1.025 + 0.052 * row, text, transform=panel.transAxes, ha="center", va="bottom", fontsize=9, color=INK
+        )

@@ -1,0 +1,1 @@
+"""Self-contained HTML pages: all claims, one diagnosis. Nothing is fetched."""

@@ -1,0 +1,93 @@
+"""From one kind of attack to the other: wrap, do not subclass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import final
+
+import torch
+from torch import Tensor
+
+from polyrelu.checks import check_fields
+from polyrelu.robust.attacks.contract import MinimalAttack, RadiusAttack
+from polyrelu.robust.attacks.line_search import first_crossing, shrink
+from polyrelu.robust.attacks.settings import whole
+from polyrelu.robust.attacks.starts import Anchor
+from polyrelu.robust.attacks.task import Best, Task
+
+
+@final
+@dataclass(frozen=True)
+class Minimal(MinimalAttack):
+    """The smallest radius at which ``attack`` succeeds, by bisection, for every point and start by itself.
+
+    The upper end comes from the straight way to the start, or else from the distance to the class means; each success
+    brings it down to the length found and on to the boundary. Cost: ``rounds`` attacks.
+    """
+
+    attack: RadiusAttack
+    rounds: int = 10
+
+    def __post_init__(self) -> None:
+        """Check the settings."""
+        check_fields(self)
+        whole(rounds=self.rounds)
+
+    @property
+    def norms(self) -> tuple[float, ...]:
+        """As the attack."""
+        return self.attack.norms
+
+    @property
+    def targeted(self) -> bool:
+        """As the attack."""
+        return self.attack.targeted
+
+    def anchors(self, task: Task) -> Iterator[Anchor]:
+        """As the attack."""
+        return self.attack.anchors(task)
+
+    def search(self, task: Task, Z: Tensor) -> None:
+        """Bisection between 0 and the shortest known, attacking at the middle."""
+        first_crossing(task, Z, samples=16, halvings=4)
+        low, widest = torch.zeros_like(task.best.size), task.reach().double()
+        for turn in range(self.rounds):
+            known = task.best.size.isfinite()
+            radius = torch.where(known, (low + task.best.size) / 2, widest / 2**turn)
+            self.attack.search(replace(task, radius=radius), Z)  # remembers in the same place
+            shrink(task, 4)
+            low = torch.where(known & (task.best.size > radius), radius, low)
+
+
+@final
+@dataclass(frozen=True)
+class AtRadius(RadiusAttack):
+    """Does the shortest answer of ``attack`` fit into the ball?"""
+
+    attack: MinimalAttack
+
+    def __post_init__(self) -> None:
+        """Check the settings."""
+        check_fields(self)
+
+    @property
+    def norms(self) -> tuple[float, ...]:
+        """As the attack."""
+        return self.attack.norms
+
+    @property
+    def targeted(self) -> bool:
+        """As the attack."""
+        return self.attack.targeted
+
+    def anchors(self, task: Task) -> Iterator[Anchor]:
+        """As the attack."""
+        return self.attack.anchors(task)
+
+    def search(self, task: Task, Z: Tensor) -> None:
+        """The minimal attack without a ball, pulled back to the boundary."""
+        free = replace(task, radius=None, best=Best.none(task.X))
+        self.attack.search(free, Z)
+        shrink(free, 24)
+        task.margin(free.best.Z)

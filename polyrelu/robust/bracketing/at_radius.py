@@ -1,0 +1,131 @@
+"""Which points hold at one radius: proof where it is cheap, attack where it is not, a dear proof for what is left (l2).
+
+proven_i  =>  margin(x_i + d) > 0 for every |d| <= r          not unbroken_i  =>  some |d| <= r has margin <= 0
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from polyrelu.checks import checked
+from polyrelu.errors import require
+from polyrelu.nets import Net, PolyReLUNet, ReadOut
+from polyrelu.nets.polyrelu_net import doubled
+from polyrelu.robust.attacks.strongest import strongest
+from polyrelu.robust.bracketing.bracket import bracket
+from polyrelu.robust.bracketing.strategies import FEW
+from polyrelu.robust.certify.branch_and_bound import Budget
+from polyrelu.robust.certify.quadratic import quadratic_radius
+from polyrelu.robust.core.arithmetic import REAL, Arithmetic
+from polyrelu.robust.core.integrity import require_genuine
+from polyrelu.robust.core.margin import check_points, margin_of
+from polyrelu.robust.core.pool import Labelled, Own
+from polyrelu.robust.external.readers import copied
+
+BEYOND = 1.001  # a radius is proven by proving slightly more
+CHEAP = 128  # dimensions of the neurons' span up to which the quadratic certificate takes a millisecond or two
+LAST = Budget(nodes=30)  # for points that neither proof nor attack has decided
+
+
+class Held(NamedTuple):
+    """For each point, (n,) bool: is it proven to hold at the radius; did no attack break it?"""
+
+    proven: Tensor
+    unbroken: Tensor
+
+
+@checked
+def held(
+    net: Net,
+    X: Tensor,
+    y: Tensor,
+    radius: float,
+    *,
+    arithmetic: Arithmetic = REAL,
+    pool: Labelled | None = None,
+    seed: int = 0,
+) -> Held:
+    """The quadratic certificate where it is cheap, the attacks of `strongest`, then `bracket`, each on what is left.
+
+    Misclassified points neither hold nor are proven. All in float64; ``arithmetic``, ``pool`` as in `bracket`.
+    """
+    require(radius >= 0, "radius", radius, "a number >= 0")
+    require_genuine(net)
+    X, y = check_points(net, X, y)
+    X, y = X.detach().double(), y.double() if y.is_floating_point() else y
+    net = doubled(copied(net)).eval()
+    proven = _quickly(net, X, y, radius, arithmetic)
+    with torch.no_grad():
+        unbroken = margin_of(net(X), y) > 0
+    left = (unbroken & ~proven).nonzero()[:, 0]
+    pool = Own(X, y) if pool is None else pool
+    if len(left):
+        unbroken[left] = ~strongest(net, X[left], y[left], radius, pool=pool, seed=seed).success
+        left = (unbroken & ~proven).nonzero()[:, 0]
+    if len(left):
+        found = bracket(
+            net, X[left], y[left], tol=0.01, budget=LAST, widest=FEW, arithmetic=arithmetic, pool=pool, seed=seed
+        )
+        proven[left], unbroken[left] = found.lower > radius, found.upper > radius
+    return Held(proven, unbroken)
+
+
+@checked
+def cheaply_held(net: Net, X: Tensor, y: Tensor, radius: float, *, seed: int = 0) -> Tensor:
+    """What is proven without branching, (n,) bool, all in float64: by the quadratic certificate, or by `bracket`."""
+    inner, (X, y) = _inner(net), check_points(net, X, y)
+    if (inner.p == 1 or inner.p >= 2) and min(inner.width, inner.dim) <= CHEAP:
+        return _quickly(net, X, y, radius, REAL)
+    return bracket(net, X, y, tol=0.01, budget=Budget(nodes=0), widest=FEW, seed=seed).lower > radius
+
+
+def _quickly(net: Net, X: Tensor, y: Tensor, radius: float, arithmetic: Arithmetic) -> Tensor:
+    """What the quadratic certificate alone proves, (n,) bool; nothing where it is dear, or there is none (1 < p < 2).
+
+    A class read out from sub-classes holds where its winner alone does, see `polyrelu.nets.ReadOut`.
+    """
+    with torch.no_grad():
+        proven = margin_of(net(X), y) > 0
+    right, inner = proven.nonzero()[:, 0], _inner(net)
+    if not len(right):
+        return proven
+    if 1 < inner.p < 2 or min(inner.width, inner.dim) > CHEAP:
+        return torch.zeros_like(proven)
+    limit = BEYOND * radius if radius > 0 else torch.inf
+    if not isinstance(net, ReadOut):
+        proven[right] = quadratic_radius(inner, X[right], y[right], limit=limit, arithmetic=arithmetic) > radius
+        return proven
+    with torch.no_grad():
+        winner = torch.where(net.of == y[right, None], inner(X[right]), -torch.inf).argmax(dim=1)
+    for own in sorted(set(winner.tolist())):
+        here = right[winner == own]
+        first = torch.zeros(len(here), dtype=torch.long, device=X.device)
+        alone = quadratic_radius(net.against(own), X[here], first, limit=limit, arithmetic=arithmetic)
+        proven[here] = alone > radius
+    return proven
+
+
+def _inner(net: Net) -> PolyReLUNet:
+    """The net itself, or what a read-out reads."""
+    inner = net.net if isinstance(net, ReadOut) else net
+    require(isinstance(inner, PolyReLUNet), "net", type(inner).__name__, "a PolyReLUNet or a ReadOut of one")
+    assert isinstance(inner, PolyReLUNet)
+    return inner
+
+
+def with_neurons(net: Net, X: Tensor, y: Tensor) -> Own:
+    """X, y and, for every neuron, the point c + m u_j (m the median of |x - c|) with the class that ``net`` gives it.
+
+    A pool that shows attacks where each class is, whatever X holds.
+    """
+    inner = _inner(net)
+    centre = torch.zeros(inner.dim) if inner.centre is None else inner.centre
+    length = torch.linalg.vector_norm(X - centre.to(X), dim=1).median()
+    with torch.no_grad():
+        Z = centre.to(X) + length * inner.directions().to(X)
+        f = net(Z)
+    found = torch.where(f > 0, 1.0, -1.0) if f.ndim == 1 else f.argmax(dim=1)
+    return Own(torch.cat([X, Z]), torch.cat([y, found.to(y)]))

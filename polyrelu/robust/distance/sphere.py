@@ -1,0 +1,152 @@
+"""The largest value of a difference of two shallow nets on the unit sphere: inside their span, from telling starts.
+
+    E(x) = c f(x) - F(x),    f(x) = sum_j a_j relu(<x, u_j>)^p,   F alike (its p may differ)
+
+E sees x only through the span of the directions. Neurons far below the rest and directions hardly used are left out of
+the search, at a cost that is bounded: |f(x) - f~(x)| <= sum_j |a_j| p |u_j - u~_j| <= 1e-4 sum_j |a_j| on the ball.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from polyrelu.nets.relu_power import relu_power
+from polyrelu.robust.core.norms import lengths
+
+NEGLIGIBLE = 1e-4  # of sum_j |a_j|: what the search may leave out
+RANDOM, NEURONS = 64, 32  # random starts, starts at neurons
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """sum_j a_j relu(<x, u_j>)^p in float64; ``U`` (h, m), ``a`` (h,)."""
+
+    U: Tensor
+    a: Tensor
+    p: float
+
+    def values(self, X: Tensor) -> Tensor:
+        """At each row of ``X`` (n, m)."""
+        return relu_power(X @ self.U.T, self.p) @ self.a
+
+    def slopes(self, X: Tensor) -> Tensor:
+        """Gradients (n, m); 0 for a neuron exactly at its kink."""
+        Z = X @ self.U.T
+        rise = (Z > 0).to(Z) if self.p == 1 else self.p * Z.relu().pow(self.p - 1)
+        return (rise * self.a) @ self.U
+
+    def strongest(self) -> Part:
+        """Without the weakest neurons, together at most half of what is negligible."""
+        size = self.a.abs()
+        order = size.argsort()
+        weak = order[size[order].cumsum(0) <= NEGLIGIBLE / 2 * size.sum()]
+        keep = torch.ones_like(size, dtype=torch.bool)
+        keep[weak] = False
+        return Part(self.U[keep], self.a[keep], self.p)
+
+    def inside(self, basis: Tensor) -> Part:
+        """Directions by their coordinates in the rows of ``basis``."""
+        return Part(self.U @ basis.T, self.a, self.p)
+
+
+class Difference(NamedTuple):
+    """E = c f - F."""
+
+    f: Part
+    F: Part
+    c: float
+
+    def values(self, X: Tensor) -> Tensor:
+        """E at each row."""
+        return self.c * self.f.values(X) - self.F.values(X)
+
+    def slopes(self, X: Tensor) -> Tensor:
+        """Gradients of E."""
+        return self.c * self.f.slopes(X) - self.F.slopes(X)
+
+
+def span(f: Part, F: Part) -> Tensor:
+    """Orthonormal rows for all of F's directions and those f really uses (module docstring for "really")."""
+    basis = _orthonormal(F.U)
+    rest = f.U - f.U @ basis.T @ basis
+    # Cauchy-Schwarz: sum_j |a_j| |left out of u_j| <= sqrt(h) |diag(a) left out|_F, whose square is a sum of squares
+    weighted = f.a[:, None] * rest
+    if len(rest) > rest.shape[1]:
+        squares, vectors = torch.linalg.eigh(weighted.T @ weighted)
+        rows = vectors.T
+    else:
+        _, singular, rows = torch.linalg.svd(weighted, full_matrices=False)
+        squares, rows = singular.square().flip(0), rows.flip(0)
+    allowed = (NEGLIGIBLE / 2 * f.a.abs().sum() / f.p).square() / max(len(f.a), 1)
+    used = rows[squares.clamp(min=0).cumsum(0) > allowed]
+    return _orthonormal(torch.cat([basis, used]))
+
+
+def _orthonormal(rows: Tensor) -> Tensor:
+    _, S, V = torch.linalg.svd(rows, full_matrices=False)
+    kept: Tensor = V[S > 1e-9 * S[0]]
+    return kept
+
+
+def _unit(rows: Tensor) -> Tensor:
+    return rows / lengths(rows, 2.0)[:, None].clamp(min=1e-300)
+
+
+def starts(f: Part, F: Part, generator: torch.Generator) -> Tensor:
+    """Neurons, sums of each class, sums and differences of pairs of F's neurons, all of these negated, and random."""
+    strongest = f.a.abs().argsort(descending=True)[:NEURONS]
+    first, second = torch.combinations(torch.arange(min(len(F.a), NEURONS))).unbind(dim=1)
+    sums = [(part.a.clamp(min=0) if sign > 0 else part.a.clamp(max=0)) @ part.U for part in (f, F) for sign in (1, -1)]
+    rows = [f.U[strongest], F.U, torch.stack(sums), F.U[first] + F.U[second], F.U[first] - F.U[second]]
+    random = torch.randn(RANDOM, F.U.shape[1], generator=generator, dtype=torch.float64).to(F.U)
+    told = torch.cat(rows)
+    found = torch.cat([told, -told, random])
+    return _unit(found[lengths(found, 2.0) > 1e-9])
+
+
+def climb(E: Difference, X: Tensor, steps: int, generator: torch.Generator, inside: bool) -> tuple[Tensor, int]:
+    """Rows where |E| is locally largest, largest first, and how many points were evaluated.
+
+    X <- X + eta g/|g| back on the sphere (in the ball if ``inside``), kept only where |E| grows (so the answer is never
+    worse than a start); eta grows by 1.5 or shrinks by 0.4, for each row on its own. Below p = 2 every other gradient
+    is taken at a point eta away, which sees both sides of a kink. After a sixth of the steps only the best go on.
+    """
+    sign = torch.ones(2 * len(X)).to(X)
+    sign[len(X) :] = -1
+    X = X.repeat(2, 1)
+    value, eta = sign * E.values(X), torch.full_like(sign, 0.1)
+    evaluations = len(X)
+    for step in range(steps):
+        if step == steps // 6:
+            best = value.argsort(descending=True)[: max(32, len(X) // 8)]
+            X, sign, value, eta = X[best], sign[best], value[best], eta[best]
+        at = X
+        if min(E.f.p, E.F.p) < 2 and step % 2:
+            noise = torch.randn(X.shape, generator=generator, dtype=torch.float64).to(X)
+            at = X + eta[:, None] * _unit(noise)
+        g = sign[:, None] * E.slopes(at)
+        if not inside:
+            g = g - (g * X).sum(dim=1, keepdim=True) * X
+        moved = X + eta[:, None] * _unit(g)
+        length = lengths(moved, 2.0)[:, None]
+        moved = moved / (length.clamp(min=1) if inside else length)
+        found = sign * E.values(moved)
+        better = found > value
+        X, value = torch.where(better[:, None], moved, X), torch.where(better, found, value)
+        eta = torch.where(better, 1.5 * eta, 0.4 * eta).clamp(max=0.5)
+        evaluations += 2 * len(X)
+    return X[value.argsort(descending=True)], evaluations
+
+
+def lift(X: Tensor, basis: Tensor, generator: torch.Generator) -> Tensor:
+    """Unit vectors of the whole space with these coordinates in the span; what is missing goes outside the span."""
+    full = X @ basis
+    missing = (1 - X.square().sum(dim=1)).clamp(min=0).sqrt()
+    if bool((missing < 1e-6).all()):
+        return _unit(full)
+    outside = torch.randn(full.shape, generator=generator, dtype=torch.float64).to(full)
+    return _unit(full + missing[:, None] * _unit(outside - outside @ basis.T @ basis))

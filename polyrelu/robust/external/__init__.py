@@ -1,0 +1,1 @@
+"""Classifiers fitted elsewhere, read as modules: their layers, their weights, what can be proven of them."""

@@ -1,0 +1,1 @@
+"""Bounds, probabilities and radii of the papers as functions."""

@@ -1,0 +1,227 @@
+"""The Ray engine: one task for each setting on a cluster, results streamed back and written here.
+
+A local Ray is started where no address is given. Ray retries a task whose worker died; the function's own errors are
+caught inside the task.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import signal
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from polyrelu.errors import InputError, require
+from polyrelu.interrupt import listen_again, undone
+from polyrelu.sweep.engines.invoke import ENVIRONMENT, call
+from polyrelu.sweep.engines.local import RETRIES, TURN, require_version
+from polyrelu.sweep.engines.ray_address import check_address, last_line
+from polyrelu.sweep.function import find, version
+from polyrelu.sweep.record import Answer, Job, Watcher, out_of_time
+from polyrelu.threads import prepare
+
+AHEAD = 2  # tasks in flight for each core, so that none waits for the next
+STORE = 512 * 2**20  # bytes of memory for results on their way; more goes to disk
+# What Ray would print here about every worker that died; it comes back as the outcome of the task.
+SKIP = "A worker died or was killed|retries remaining, so the task will be retried"
+
+
+def work(
+    job: Job,
+    tasks: Mapping[str, Any],
+    workers: int | None,
+    address: str | None,
+    watcher: Watcher,
+    more: Callable[[], bool],
+    time_limit: float | None = None,
+) -> Iterator[Answer]:
+    """Answers as they come. ``more()``: may another setting be handed out?"""
+    ray = load()
+    with connected(ray, address, workers) as ours:
+        clock = None if time_limit is None else Clock(ray, time_limit)
+        task = remote(ray, job, ours, clock and clock.begun)
+        waiting, flying = deque(tasks), dict[Any, str]()
+        try:
+            while True:
+                if more():
+                    limit = workers if workers and address else AHEAD * int(ray.cluster_resources().get("CPU", 1))
+                    while waiting and len(flying) < max(1, limit):
+                        key = waiting.popleft()
+                        watcher.started(key, tasks[key])
+                        flying[task.remote(key, tasks[key])] = key
+                if not flying:
+                    return
+                for one in ray.wait(list(flying), timeout=TURN)[0]:
+                    yield answer_of(ray, job, flying.pop(one), one)
+                for one in clock.late(flying) if clock else ():
+                    ray.cancel(one, force=True)
+                    yield out_of_time(flying.pop(one), clock.limit)  # type: ignore[union-attr]
+        finally:
+            for one in flying:
+                with contextlib.suppress(Exception):
+                    ray.cancel(one, force=True)
+
+
+class Clock:
+    """How long tasks have been at work, which is later than when they were handed out: every task says when it begins.
+
+    ``begun`` is an actor that counts the beginnings of each key; more than one where a worker died.
+    """
+
+    def __init__(self, ray: Any, limit: float) -> None:
+        class Begun:
+            def __init__(self) -> None:
+                self.count: dict[str, int] = {}
+
+            def note(self, key: str) -> None:
+                self.count[key] = self.count.get(key, 0) + 1
+
+            def counts(self) -> dict[str, int]:
+                return self.count
+
+        self.ray, self.limit = ray, limit
+        self.begun = ray.remote(num_cpus=0, max_restarts=-1, max_task_retries=-1)(Begun).remote()
+        self.since: dict[tuple[str, int], float] = {}
+
+    def late(self, flying: Mapping[Any, str]) -> list[Any]:
+        """The tasks that are at work for longer than the limit."""
+        now, counts = time.monotonic(), self.ray.get(self.begun.counts.remote())
+        return [
+            one for one, key in flying.items()
+            if key in counts and now - self.since.setdefault((key, counts[key]), now) > self.limit
+        ]  # fmt: skip
+
+
+def remote(ray: Any, job: Job, ours: bool, begun: Any = None) -> Any:
+    """The task. It travels by value, so that a worker can find polyrelu by the paths it brings along."""
+    path = [str(entry) for entry in sys.path]
+    function, wanted = job.function, job.version
+
+    def task(key: str, settings: Any) -> dict[str, Any]:
+        import sys
+
+        sys.path.extend(entry for entry in path if entry not in sys.path)
+        if begun is not None:
+            begun.note.remote(key)
+        from polyrelu.sweep.engines.ray_engine import run_task
+
+        return run_task(function, wanted, key, settings)
+
+    environment = {} if ours else {"runtime_env": {"env_vars": ENVIRONMENT}}
+    return ray.remote(max_retries=RETRIES, num_cpus=1, **environment)(task)
+
+
+def run_task(name: str, wanted: str, key: str, settings: Any) -> dict[str, Any]:
+    """On a worker: refuse another version of the function, else call it."""
+    try:
+        function, found = _found(name)
+    except InputError as error:
+        return {"refused": str(error)}
+    return call(function, key, settings) if found == wanted else {"version": found}
+
+
+@cache
+def _found(name: str) -> tuple[Callable[..., Any], str]:
+    prepare()
+    function = find(name)
+    return function, version(function)
+
+
+def answer_of(ray: Any, job: Job, key: str, one: Any) -> Answer:
+    """What a task brought back; a worker that died again and again is a failure of the setting, the rest is Ray's."""
+    errors = ray.exceptions
+    died = (errors.WorkerCrashedError, errors.OutOfMemoryError, errors.NodeDiedError, errors.ObjectLostError)
+    try:
+        message = ray.get(one)
+    except died as error:
+        return Answer(key, error=f"worker died ({type(error).__name__}), {RETRIES + 1} times", details=str(error))
+    except errors.RayError as error:
+        raise InputError(
+            f"engine=ray: Ray could not run {job.function} ({last_line(error)}); finished settings are kept. polyrelu "
+            "and the function must be installed on every node."
+        ) from None
+    if "refused" in message:
+        raise InputError(f"{message['refused'].rstrip('.')} on the Ray cluster; install it on every node.")
+    if "version" in message:
+        require_version(job, message["version"], "on the Ray cluster")
+    return Answer(**message)
+
+
+def load() -> Any:
+    """The package ray, or one line that says how to get it."""
+    os.environ.setdefault("RAY_DEDUP_LOGS_SKIP_REGEX", SKIP)
+    try:
+        import ray
+    except ImportError:
+        raise InputError('engine=ray: Ray is not installed; pip install "polyrelu[ray]", or use local.') from None
+    return ray
+
+
+@contextlib.contextmanager
+def connected(ray: Any, address: str | None, workers: int | None) -> Iterator[bool]:
+    """A cluster as long as the block lasts: the one at the address, the one this process is in, or one of our own.
+
+    On Linux Ray listens on every interface, whatever it is told; what protects it is its token (`RAY_AUTH_MODE`).
+    """
+    if ray.is_initialized():
+        require(address is None, "address", address, "none: this process is already connected to a Ray")
+        yield False
+        return
+    about: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
+    if address is None:
+        about |= {"address": "local", "num_cpus": workers, "include_dashboard": False, "object_store_memory": STORE}
+        what = "engine=ray: a local Ray could not be started"
+    else:
+        check_address(address)
+        about["address"] = address
+        what = f"address={address}: no connection to a Ray cluster"
+    with undone(kill_descendants) if address is None else contextlib.nullcontext():
+        try:
+            with _environment(address is None):
+                ray.init(**about)
+            listen_again()  # Ray takes SIGTERM for itself
+        except Exception as error:
+            raise InputError(f"{what} ({last_line(error)}).") from None
+        try:
+            yield address is None
+        finally:
+            ray.shutdown()
+
+
+def kill_descendants() -> None:
+    """Kill all that this process started, and what that started: some of a Ray's processes outlive the others."""
+    children: dict[int, list[int]] = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):  # gone meanwhile
+            parent = int(path.read_text().rpartition(")")[2].split()[1])
+            children.setdefault(parent, []).append(int(path.parent.name))
+    ahead = [os.getpid()]
+    while ahead:
+        found = children.get(ahead.pop(), [])
+        ahead += found
+        for process in found:
+            with contextlib.suppress(OSError):
+                os.kill(process, signal.SIGKILL)
+
+
+@contextlib.contextmanager
+def _environment(ours: bool) -> Iterator[None]:
+    """A Ray that is started here hands this environment on to its workers."""
+    before = {name: os.environ.get(name) for name in ENVIRONMENT}
+    if ours:
+        os.environ.update(ENVIRONMENT, RAY_USAGE_STATS_ENABLED="0")
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value

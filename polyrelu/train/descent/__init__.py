@@ -1,0 +1,1 @@
+"""Gradient descent as the papers ran it: updates, batches, gradients, published recipes."""

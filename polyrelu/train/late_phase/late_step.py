@@ -1,0 +1,264 @@
+"""The end of training: the flow in loss time, by steps that are implicit in the margins.
+
+    theta' = -grad log L = sum_k p_k grad q_k,   p = softmax(-q)      (exp loss; the others to relative 1e-3 or better)
+
+    theta+ = theta + dt sum_k p_k grad q_k(theta),   p = softmax(-(q + dt G p)),   G_kl = <grad q_k, grad q_l>
+
+Once the data are separated, margins q go to thousands while their weights p still switch when q changes by one: an
+explicit step chatters between the constraints near the margin. Here p is that of the end of the step (linearised),
+so steps are limited by how theta turns, and log10 L = -1000 is some dozen of them away. Only constraints near the
+margin enter, the m heaviest; others keep their share of the weight and pull as at the beginning of the step. p is the
+minimum of the convex log sum exp(-(q + K t)) + t K t / 2, K = dt G, by Newton's method in m variables. One step and
+two of half its length give the error and, extrapolated, a result of second order. A step that lowers the smoothed
+margin of a homogeneous net is none of the flow (Lyu & Li 2020, Thm 4.1): it is taken again, shorter.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import torch
+from torch import Tensor, nn
+
+from polyrelu.data import BLOCK, Dataset
+from polyrelu.nets import Polar, PolyReLUNet
+from polyrelu.train import margin_gradients as gradients
+from polyrelu.train.gradient_flow.exponential_rk import log_mean_exp
+from polyrelu.train.late_phase import implicit_step as gates
+from polyrelu.train.losses import log_add, log_softplus, rivals
+
+SEPARATED = math.log(1e-3)  # summed loss from which on the margins decide
+NEAR = 12.0  # constraints this far above the smallest margin are offered to a step
+SEEN = 1e-5  # a constraint that turns out to have this weight should have been offered
+REST = 0.1  # share of the weight that may lie with constraints beyond MOST
+MOST_GATES = 400  # unknown gates of a step
+HEAVY = 1e-4  # weight of the constraints whose gates are
+MOST = {True: 1500, False: 400}  # constraints of a step: gradients in closed form, or by autograd
+
+
+def ready(net: nn.Module, data: Dataset, log_loss: float) -> bool:
+    """Whether few enough constraints matter: one forward pass if the loss is low enough, else nothing."""
+    if log_loss + math.log(len(data)) > SEPARATED * (1 - 1e-3):
+        return False
+    q = margins(copy.deepcopy(net).double(), data)
+    weights = torch.softmax(-q.flatten(), 0)
+    return float(weights.sort(descending=True).values[MOST[gradients.closed_form(net)] :].sum()) <= REST
+
+
+def margins(net: nn.Module, data: Dataset) -> Tensor:
+    """q of every sample and rival, float64, (n, 1) or (n, C)."""
+    found = []
+    with torch.no_grad():
+        for start, X in data.blocks(BLOCK):
+            f = torch.cat([net(part) for part in torch.split(X.double(), gradients.chunk(net))])
+            y = data.y[start : start + len(X)]
+            found.append(rivals(f[:, None] if f.ndim == 1 else f, y.double() if data.binary else y))
+    return torch.cat(found)
+
+
+@dataclass(frozen=True, eq=False)
+class Stand:
+    """A moment of the late phase: the net in float64, its margins, clock and log flow time; it is a `Weights`."""
+
+    net: nn.Module
+    names: tuple[str, ...]
+    q: Tensor
+    loss: str
+    tau: float
+    log_t: float
+
+    @cached_property
+    def polar(self) -> Polar | None:
+        """The neurons of a PolyReLUNet."""
+        return gradients.neurons(self.net)
+
+    @cached_property
+    def log_sum(self) -> float:
+        """Log of the summed loss."""
+        a = (-self.q).logsumexp(1)
+        return float((a if self.loss == "exp" else log_softplus(a)).logsumexp(0))
+
+    @property
+    def log_loss(self) -> float:
+        """Natural log of the mean loss."""
+        return self.log_sum - math.log(len(self.q))
+
+    @cached_property
+    def log_rho(self) -> float:
+        """log |theta|."""
+        weights = gradients.theta(self).values()
+        return 0.5 * math.log(sum(float(weight.square().sum()) for weight in weights))
+
+    def log_smoothed(self, degree: float) -> float:
+        """Log of the smoothed margin l^-1(S) / rho^L; the inverse of the logistic loss is -log(e^S - 1)."""
+        z = math.exp(min(self.log_sum, 0.0))
+        inverse = -self.log_sum if self.loss == "exp" else -(self.log_sum + math.log(math.expm1(z) / z if z else 1.0))
+        return math.log(inverse) - degree * self.log_rho
+
+
+@dataclass(frozen=True)
+class Step:
+    """What a step from a stand of given length found: where it ends, its error, and who pulled at the end."""
+
+    end: Stand
+    error: float
+    weights: Tensor  # (n, C)
+
+
+class Late:
+    """Steps of the module docstring on one data set; ``work`` counts passes over it."""
+
+    def __init__(self, data: Dataset, degree: float | None) -> None:
+        self.data, self.degree, self.work = data, degree, 0.0
+        self.sliding = False  # whether gates are unknowns: dear, so only where steps fail without
+
+    def step(self, stand: Stand, dt: float, start: Tensor) -> Step:
+        """Two half steps, extrapolated with one whole step, and how far apart they are relative to |theta|."""
+        near = self.tangent(stand, start)
+        whole, _ = self.move(stand, near, dt)
+        half, weights = self.move(stand, near, dt / 2)
+        end, weights = self.move(half, self.tangent(half, weights), dt / 2)
+        mine, other = dict(end.net.named_parameters()), dict(whole.net.named_parameters())
+        apart = {name: mine[name].detach() - other[name].detach() for name in stand.names}
+        with torch.no_grad():
+            for name, gap in apart.items():
+                mine[name].add_(gap)
+        end = Stand(end.net, stand.names, margins(end.net, self.data), stand.loss, stand.tau + dt, stand.log_t)
+        self.work += 1
+        passed = math.log(dt) + log_mean_exp(-stand.log_loss, -half.log_loss, -end.log_loss)
+        end = replace(end, log_t=log_add(stand.log_t, passed))
+        error = math.sqrt(sum(float(gap.square().sum()) for gap in apart.values()))
+        return Step(end, error / math.exp(end.log_rho), weights)
+
+    def move(self, stand: Stand, near: Tangent, dt: float) -> tuple[Stand, Tensor]:
+        """One step; constraints and gates that were not offered but turn out to matter are, and it is taken again."""
+        for turn in range(8):
+            p, s = self.forces(near, dt)
+            new = self.moved(stand, near, dt, p, s)
+            q = margins(new.net, self.data)
+            self.work += 1
+            weights = torch.softmax(-q.flatten(), 0)
+            missed = weights > SEEN
+            missed[near.chosen] = False
+            if turn == 7:
+                break
+            if missed.any() and near.rest is None:
+                extra = near.start.clone().flatten()
+                extra[missed] = SEEN
+                near = self.tangent(stand, extra.view_as(q), torch.cat([near.chosen, missed.nonzero()[:, 0]]))
+                continue
+            pairs = crossed(stand, new, near, p) if self.sliding and slides(stand) else None
+            if pairs is None:
+                break
+            found = gates.Gates.of(stand, near.X, near.E, pairs)
+            near = replace(near, gates=found, G=gates.gram(stand, near.X, near.E, found))
+        full = torch.zeros_like(weights)
+        full[near.chosen] = p
+        return replace(new, q=q), full.view_as(q)
+
+    def tangent(self, stand: Stand, start: Tensor, chosen: Tensor | None = None) -> Tangent:
+        """Gradients of the constraints near the margin; ``start`` (n, C): weights to begin with."""
+        flat, most = stand.q.flatten(), MOST[gradients.closed_form(stand.net)]
+        if chosen is None:
+            chosen = ((flat <= flat.min() + NEAR) | (start.flatten() > SEEN)).nonzero()[:, 0]
+        rest, share, drift = None, 0.0, torch.zeros(())
+        if len(chosen) > most:
+            chosen = chosen[flat[chosen].argsort(stable=True)]
+            chosen, others = chosen[:most], chosen[most:]
+            weights = torch.softmax(-flat, 0)[others]
+            share = float(weights.sum())
+            X, E = gradients.constraints(self.data, others, stand.q.shape[1])
+            rest = gradients.total(stand, X, E * weights[:, None])
+            self.work += len(others) / len(flat)
+        X, E = gradients.constraints(self.data, chosen, stand.q.shape[1])
+        if rest is not None:
+            small = (
+                1e-6 * math.exp(stand.log_rho) / math.sqrt(sum(float(part.square().sum()) for part in rest.values()))
+            )
+            with torch.no_grad():
+                f = (changed(stand.net, rest, small)(X) - stand.net(X)) / small
+            drift = (f.reshape(E.shape) * E).sum(dim=1)
+        self.work += len(chosen) / len(flat)
+        found = pinned(stand, X, E, start.flatten()[chosen]) if self.sliding and slides(stand) else None
+        G = gradients.gram(stand, X, E) if found is None else gates.gram(stand, X, E, found)
+        return Tangent(chosen, X, E, flat[chosen], G, start, found, rest, share, drift)
+
+    def forces(self, near: Tangent, dt: float) -> tuple[Tensor, Tensor]:
+        """Weights, and forces through gates, at the end of a step."""
+        start = near.start.flatten()[near.chosen]
+        start = start / start.sum() if float(start.sum()) > 0 else torch.softmax(-near.q, 0)
+        mine = 1 - near.share
+        p, s = gates.end_forces(near.q + dt * near.drift, dt * mine * near.G, start, near.gates)
+        return mine * p, mine * s
+
+    def moved(self, stand: Stand, near: Tangent, dt: float, p: Tensor, s: Tensor) -> Stand:
+        """theta + dt sum_k p_k grad q_k, the gradients through unknown gates replaced by their forces."""
+        pull = gradients.total(stand, near.X, near.E * p[:, None])
+        if near.gates is not None:
+            row, neuron, height, at, _ = near.gates
+            back = p[row] * height * (at > 0) - s
+            pull["weight"].index_add_(0, neuron, back[:, None] * stand.net.preprocess(near.X)[row])  # type: ignore[operator]
+        if near.rest is not None:
+            pull = {name: part + near.rest[name] for name, part in pull.items()}
+        return Stand(changed(stand.net, pull, dt), stand.names, stand.q, stand.loss, stand.tau + dt, stand.log_t)
+
+    def falls(self, old: Stand, new: Stand) -> bool:
+        """Whether the smoothed margin of a homogeneous net fell, beyond rounding."""
+        if self.degree is None:
+            return False
+        return new.log_smoothed(self.degree) < old.log_smoothed(self.degree) - 1e-12
+
+
+@dataclass(frozen=True)
+class Tangent:
+    """Constraints near the margin, numbers ``chosen`` of the flat q: rows X, signs E, margins, Gram matrix."""
+
+    chosen: Tensor
+    X: Tensor
+    E: Tensor
+    q: Tensor
+    G: Tensor
+    start: Tensor
+    gates: gates.Gates | None  # unknown gates of neurons that slide, if any
+    rest: dict[str, Tensor] | None  # pull of the constraints left out, if any,
+    share: float  # their share of the weight,
+    drift: Tensor  # and how fast they move the margins q
+
+
+def slides(stand: Stand) -> bool:
+    """Whether gates may have to be found: one logit, p = 1, both layers trained."""
+    net = stand.net
+    return isinstance(net, PolyReLUNet) and net.p == 1 and net.outputs == 1 and {"weight", "output"} == set(stand.names)
+
+
+def pinned(stand: Stand, X: Tensor, E: Tensor, weights: Tensor) -> gates.Gates | None:
+    """Harmful pairs that lie at their gate already."""
+    t, d, width = gates.planes(stand, X, E)
+    pairs = ((t.abs() <= gates.PINNED * width) & (d < 0) & (weights[:, None] > HEAVY)).nonzero()
+    return gates.Gates.of(stand, X, E, pairs[:MOST_GATES]) if len(pairs) else None
+
+
+def crossed(old: Stand, new: Stand, near: Tangent, p: Tensor) -> Tensor | None:
+    """All pairs to treat as unknown if a step took harmful ones through their gates; None if it took no new one."""
+    (t, d, _), (after, _, _) = gates.planes(old, near.X, near.E), gates.planes(new, near.X, near.E)
+    through = ((t > 0) != (after > 0)) & (d < 0) & (p[:, None] > HEAVY)
+    known = torch.zeros_like(through)
+    if near.gates is not None:
+        known[near.gates.row, near.gates.neuron] = True
+    fresh = (through & ~known).nonzero()
+    if not len(fresh) or int(known.sum()) + len(fresh) > MOST_GATES:
+        return None
+    return torch.cat([known.nonzero(), fresh])
+
+
+def changed(net: nn.Module, pull: dict[str, Tensor], dt: float) -> nn.Module:
+    """A copy of a net with its parameters moved by dt times ``pull``."""
+    net = copy.deepcopy(net)
+    own = dict(net.named_parameters())
+    with torch.no_grad():
+        for name, change in pull.items():
+            own[name].add_(change, alpha=dt)
+    return net

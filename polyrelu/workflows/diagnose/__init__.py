@@ -1,0 +1,1 @@
+"""`polyrelu diagnose`: a table to one page."""

@@ -1,0 +1,195 @@
+"""What `polyrelu diagnose` runs: rows and labels to one page; four fifths to train on, the rest to measure."""
+
+from __future__ import annotations
+
+import shlex
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polyrelu.data.read_table import places, read_labelled
+from polyrelu.data.splits import rows_of
+from polyrelu.data.tables.columns import Takes
+from polyrelu.data.tables.table import Table
+from polyrelu.errors import InputError, require
+from polyrelu.estimator.robustness_report.report import RobustnessReport, Tell
+from polyrelu.files import output_folder
+from polyrelu.interrupt import CtrlC
+from polyrelu.nets import store
+from polyrelu.report.pages.diagnosis_words import AHEAD, best_rival
+from polyrelu.workflows.flow import progress as live
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+TRAINED, MEASURED = 20_000, 5_000  # rows at most; more change the numbers less than the draw of points does
+AGAIN = "The same command begins anew."
+RELU, LOGISTIC = "ReLU head", "logistic regression"
+Array = NDArray[Any]
+
+
+@final
+@dataclass(frozen=True)
+class DiagnosisSettings:
+    """DATA as typed, and what was asked."""
+
+    data: str
+    out: Path
+    label: str | None = None
+    fine: str | None = None
+    model: str | None = None
+    points: int = 200
+    seed: int = 0
+
+    def command(self) -> str:
+        """What makes the page again."""
+        chosen = {"--label": self.label, "--fine": self.fine, "--model": self.model}
+        words = [word for name, value in chosen.items() if value is not None for word in (name, value)]
+        words += [] if self.points == 200 else ["--points", str(self.points)]
+        words += [] if self.seed == 0 else ["--seed", str(self.seed)]
+        return shlex.join(["polyrelu", "diagnose", self.data, *words, "-o", str(self.out)])
+
+    def next_commands(self, discover: bool) -> list[str]:
+        """A head of one's own, and its certified predictions."""
+        label = [] if self.label is None else ["--label", self.label]
+        fine = ["--fine", "discover"] if discover else []
+        return [
+            shlex.join(["polyrelu", "fit", self.data, *label, *fine, "-o", "head.safetensors"]),
+            shlex.join(["polyrelu", "predict", "head.safetensors", self.data, "--radius", "-o", "predictions.csv"]),
+        ]
+
+
+class DiagnosisLive(live.Watched):
+    """One line on stderr that says what is being done (a terminal, or nothing is shown); Ctrl-C waits for nothing."""
+
+    def __init__(self, quiet: bool, out: Path) -> None:
+        super().__init__(quiet, CtrlC(lambda: f"interrupted while {self.now}; {out} is not written. {AGAIN}"))
+        self.now = "reading the data"
+
+    def __enter__(self) -> Self:
+        super().__enter__()
+        if self.shown:
+            self.bar = live._bar()
+            self.line = self.bar.add_task("diagnose", total=None, numbers=self.now)
+            self.bar.start()
+        return self
+
+    def doing(self, what: str) -> None:
+        """This is being done now."""
+        self.now = what
+        if self.bar is not None:
+            self.bar.update(self.line, numbers=what)
+
+
+def diagnose(settings: DiagnosisSettings, tell: Tell) -> RobustnessReport:
+    """Read, train what is asked for, measure on the fifth held out, write the page."""
+    out = settings.out
+    require(out.suffix.lower() in (".html", ".htm"), "out", out, "a name that ends in .html")
+    require(not out.is_dir(), "out", out, "a file, this is a folder")
+    model, takes = (None, None) if settings.model is None else _model(settings.model)
+    table = read_labelled(settings.data, label=settings.label, fine=settings.fine, takes=takes)
+    y = _labels(table, settings.data, getattr(model, "classes_", None))
+    if takes is not None and table.X.shape[1] != takes.count:
+        raise InputError(f"data={settings.data}: has {table.X.shape[1]} columns, but the model takes {takes.count}.")
+    train, test = (rows_of(len(table), part, settings.data).numpy() for part in ("train", "test"))
+    train, test = np.sort(train[:TRAINED]), np.sort(test[:MEASURED])
+    output_folder(out.parent)
+    X, Z = (np.asarray(table.X[rows], dtype=np.float64) for rows in (train, test))
+    report = RobustnessReport(
+        **_subjects(model, settings, X, y[train], tell),
+        X=Z,
+        y=y[test],
+        train=(X, y[train]),
+        fine=None if table.fine is None else table.fine[test],
+        seed=settings.seed,
+        points=settings.points,
+        tell=tell,
+    )
+    report.notes += [*_notes(settings, len(table), len(train), len(test)), *table.said]
+    tell("writing the page")
+    rival = best_rival(report).measured.broken_at
+    discover = report.head is not None and report.head.measured.broken_at <= AHEAD * rival
+    report.save(out, command=settings.command(), data=settings.data, next_commands=settings.next_commands(discover))
+    return report
+
+
+def _subjects(model: Any, settings: DiagnosisSettings, X: Array, y: Array, tell: Tell) -> dict[str, Any]:
+    """The classifier in question, what stands beside it, and whether a p = 3 head does: fitted on the training rows."""
+    from polyrelu.estimator.classifier import PolyReLUClassifier
+
+    beside, head = {LOGISTIC: _logistic(X, y)}, PolyReLUClassifier(p=1, random_state=settings.seed)
+    polynomial = getattr(model, "p_", getattr(model, "p", 1.0)) > 2
+    if model is None or polynomial:
+        tell(f"training the {RELU}")
+        head.fit(X, y)
+    if model is None:
+        return {"model": head, "name": RELU, "beside": beside}
+    name = f"head in {Path(settings.model or '').name}"
+    return {
+        "model": model,
+        "name": name,
+        "beside": {RELU: head, **beside} if polynomial else beside,
+        "compare": not polynomial,
+    }
+
+
+def _logistic(X: Array, y: Array) -> Any:
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.linear_model import LogisticRegression
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return LogisticRegression(max_iter=1000).fit(X, y)
+
+
+def _model(text: str) -> tuple[Any, Takes]:
+    """A head or a net saved by polyrelu, and the columns it takes."""
+    from polyrelu.estimator.classifier import PolyReLUClassifier
+
+    path = Path(text)
+    require(path.is_file(), "model", text, "an existing file written by polyrelu (.safetensors)")
+    try:
+        about = store.about(path)
+        if about.get("head") is None:
+            net = store.load(path)
+            return net, Takes(net.dim, None, None)
+        head = PolyReLUClassifier.load(path)
+    except InputError as error:
+        raise InputError(str(error).replace("path=", "model=", 1)) from None
+    names = about.get("features")
+    return head, Takes(head.n_features_in_, None if names is None else tuple(names), about.get("label"))
+
+
+def _labels(table: Table, data: str, classes: Array | None) -> Array:
+    """The labels, as the model has them if there is one."""
+    y = table.y
+    if y is None:
+        raise InputError(f"data={data}: has no labels: expected y (n,) inside, or its name in --label.")
+    found, counts = np.unique(y, return_counts=True)
+    if len(found) < 2 or len(found) > len(y) / 2:
+        raise InputError(
+            f"data={data}: holds {len(found)} different labels in {len(y)} rows: expected at least two classes with "
+            "several rows each; --label NAME names another column."
+        )
+    if classes is None:
+        few = found[counts.argmin()]
+        require(int(counts.min()) > 1, "data", data, f"two rows or more of every class, {few} has one")
+        return y
+    place = places(y, classes)
+    require(bool((place >= 0).all()), "data", data, f"labels that the model knows, {y[place.argmin()]} is none of them")
+    return classes[place]
+
+
+def _notes(settings: DiagnosisSettings, rows: int, train: int, test: int) -> list[str]:
+    """How the rows were divided."""
+    held = f"Measured on {test} rows held out of {rows}"
+    if settings.model is None:
+        return [f"{held}; everything was trained on {train} others."]
+    return [
+        f"{held}, the fifth that polyrelu fit also sets aside. If {Path(settings.model).name} was trained on them in "
+        f"another way, its numbers flatter it. What stands beside it was trained on {train} others."
+    ]

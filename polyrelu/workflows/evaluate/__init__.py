@@ -1,0 +1,1 @@
+"""`polyrelu evaluate`: settings, inputs, evaluation in checkpoints, tables."""

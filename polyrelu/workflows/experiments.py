@@ -1,0 +1,102 @@
+"""Experiments for sweeps: what a net learns from a mixture of Gaussians, and how far it holds, as plain numbers.
+
+function = "polyrelu.workflows.experiments:mixture"
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from polyrelu.sweep import sweepable
+from polyrelu.workflows.flow.settings import DEFAULT_LOSS, FlowSettings
+
+ROOMS = ("data", "nets", "train", "bias", "robust", "workflows.flow.settings")  # what the numbers come from
+PUBLISHED = FlowSettings()
+RADII = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
+
+
+@sweepable(sources=tuple(f"polyrelu.{room}" for room in ROOMS))
+def mixture(
+    p: float,
+    clusters: str = PUBLISHED.clusters,
+    dim: int = PUBLISHED.dim,
+    samples: int = PUBLISHED.samples,
+    width: int = PUBLISHED.width,
+    alpha: float = PUBLISHED.alpha,
+    init: float = PUBLISHED.init,
+    start: str = PUBLISHED.start,
+    nudge: float = PUBLISHED.nudge,
+    loss: str = PUBLISHED.loss,
+    until_loss: float = DEFAULT_LOSS,
+    rtol: float = PUBLISHED.rtol,
+    dtype: str = PUBLISHED.dtype,
+    seed: int = PUBLISHED.seed,
+    points: int = 0,
+    tol: float = 1e-3,
+    radii: Sequence[float] = RADII,
+) -> dict[str, Any]:
+    """Train by gradient flow as ``polyrelu flow`` does, then measure the net (Min & Vidal, ICML 2024, Fig. 2).
+
+    status, log10_time, log10_loss, accuracy, evaluations : how training ended
+    neurons : how many carry 99 % of sum_j |v_j| |w_j|; cos_centre and cos_average are the means of their largest
+        cosines to a sub-class centre and to a class average; covered counts the centres they point at
+    dist_average, dist_centre : dist(f, F) and dist(f, F^(p))
+    radius, clean, certified, attacked (points > 0) : of so many fresh points, the median radius between its proof and
+        its attack, and both accuracies at ``radii``
+    """
+    import torch
+
+    from polyrelu.bias.alignment import alignment
+    from polyrelu.data import OrthonormalMixture, parse_clusters
+    from polyrelu.nets import AverageClassifier, CentreClassifier, PolyReLUNet
+    from polyrelu.robust.distance.distance import dist
+    from polyrelu.train import flow
+
+    settings = FlowSettings(
+        p=p, clusters=clusters, dim=dim, samples=samples, width=width, alpha=alpha, init=init, start=start,
+        nudge=nudge, loss=loss, until_loss=until_loss, rtol=rtol, dtype=dtype, seed=seed,
+    )  # fmt: skip
+    kind = getattr(torch, settings.dtype)
+    mix = OrthonormalMixture(dim, *parse_clusters(clusters), alpha, dtype=kind)
+    drawn = PolyReLUNet(
+        dim, width, p, init=start, scale=init, seed=seed, centres=mix.centres, nudge=nudge, dtype=kind
+    )  # fmt: skip
+    data = mix.sample(samples, seed)
+    out = flow(drawn, data, loss=loss, until=until_loss, rtol=rtol)
+    net = out.net
+    assert isinstance(net, PolyReLUNet)
+    seen = alignment(net, data)
+    assert seen.centres is not None and seen.covered is not None
+    found: dict[str, Any] = {
+        "status": out.status.name,
+        "log10_time": float(out.history.log_time[-1]) / math.log(10),
+        "log10_loss": out.log10_loss,
+        "accuracy": out.accuracy,
+        "evaluations": out.evaluations,
+        "neurons": len(seen.carriers),
+        "cos_centre": float(seen.centres[seen.carriers].amax(1).mean()),
+        "cos_average": float(seen.averages[seen.carriers].amax(1).mean()),
+        "covered": int(seen.covered.sum()),
+        "dist_average": dist(net, AverageClassifier(mix.centres, mix.labels), seed=seed).value,
+        "dist_centre": dist(net, CentreClassifier(mix.centres, mix.labels, p=p), seed=seed).value,
+    }
+    return {**found, **_robustness(net, mix, points, tol, radii, seed)}
+
+
+def _robustness(net: Any, mix: Any, points: int, tol: float, radii: Sequence[float], seed: int) -> dict[str, Any]:
+    """The brackets of fresh points, in a few numbers."""
+    if not points:
+        return {}
+    from polyrelu.robust.bracketing.bracket import bracket
+    from polyrelu.robust.bracketing.curve import curve
+
+    test = mix.sample(points, seed + 1)
+    line = curve(bracket(net, test.rows(), test.y, tol=tol, seed=seed))
+    return {
+        "radius": {"lower": line.median_radius.lower, "upper": line.median_radius.upper},
+        "clean": line.clean,
+        "certified": {f"{radius:g}": line.certified(radius) for radius in radii},
+        "attacked": {f"{radius:g}": line.attacked(radius) for radius in radii},
+    }

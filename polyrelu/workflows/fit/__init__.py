@@ -1,0 +1,1 @@
+"""`polyrelu fit`: a table to a head in a file."""

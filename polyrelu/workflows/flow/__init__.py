@@ -1,0 +1,1 @@
+"""`polyrelu flow`: settings, run folder, progress."""

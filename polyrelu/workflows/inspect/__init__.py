@@ -1,0 +1,1 @@
+"""`polyrelu inspect`: everything that can be measured of a net."""

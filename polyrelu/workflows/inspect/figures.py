@@ -1,0 +1,129 @@
+"""The pictures of an inspection: which ones, of what; None where there is nothing to draw."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from polyrelu.bias.correlation import correlation
+from polyrelu.bias.first_layer import neurons_of
+from polyrelu.bias.margins import LIMITS, margin_history
+from polyrelu.bias.phases import median_alignment, phases
+from polyrelu.errors import InputError
+from polyrelu.workflows.inspect.inputs import Subject, some_rows
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+POINTS, MAP_ROWS = 300, 600  # rows drawn on the sphere and in the correlation map
+
+
+def contributions(subject: Subject, title: str) -> Figure:
+    """|v||w| of the neurons in order."""
+    from polyrelu.report.figures.neurons import contribution_bars
+
+    found = subject.alignment
+    return contribution_bars(
+        found.log_contributions.numpy(), found.carriers.numpy(), title=_title("Sizes of the neurons", title)
+    )
+
+
+def cosines(subject: Subject, title: str) -> Figure:
+    """What the largest neurons point at."""
+    from polyrelu.report.figures.neurons import cosine_map
+
+    found = subject.alignment
+    assert found.centres is not None
+    return cosine_map(
+        found.averages.numpy(), found.centres.numpy(), found.log_contributions.numpy(),
+        title=_title("What the neurons point at", title, subject),
+    )  # fmt: skip
+
+
+def coefficients(subject: Subject, title: str) -> Figure:
+    """The neurons as sums of centres, the carriers' rows only."""
+    from polyrelu.report.figures.neurons import lambda_matrix
+
+    found = subject.decoupling.decomposition
+    heavy = found.share.argsort(descending=True, stable=True)
+    heavy = heavy[: int((found.share[heavy].cumsum(0) < 0.99).sum()) + 1]
+    return lambda_matrix(
+        found.coefficients[heavy].numpy(), found.mine()[heavy].numpy(),
+        names=[rf"$\mu_{{{k + 1}}}$" for k in subject.order],
+        title=_title("Neurons that count, as sums of centres", title, subject),
+    )  # fmt: skip
+
+
+def correlations(subject: Subject, title: str) -> Figure:
+    """Cosines between rows of the data."""
+    from polyrelu.report.figures.heatmap import correlation_map
+
+    found = correlation(subject.data, most=MAP_ROWS, seed=subject.seed)
+    names = list(found.names)
+    if subject.data.centres is not None:  # as in the other pictures
+        names = [rf"$\mu_{{{int(name.split()[1]) + 1}}}$" if name.startswith("cluster") else name for name in names]
+    return correlation_map(
+        found.matrix.numpy(),
+        found.group.numpy(),
+        names,
+        title=_title("Cosines between rows of the data", subject.data.name),
+    )
+
+
+def sphere(subject: Subject, title: str) -> Figure:
+    """The neurons as they are now; in up to 3 dimensions, or seen in the span of 2 or 3 centres."""
+    from polyrelu.report.figures.sphere import Stage, sphere_figure
+
+    net, dim, K = subject.net, subject.data.dim, len(subject.subclasses.centres)
+    if not 2 <= dim <= 3 and not 2 <= K <= 3:
+        raise InputError(f"{dim} dimensions and {K} centres: a sphere is drawn for 2 or 3 of either.")
+    neurons = neurons_of(net)
+    shift = getattr(net, "centre", None)
+    origin = np.zeros(dim) if shift is None else shift.double().numpy()
+    rows = some_rows(subject.data, POINTS, subject.seed)
+    signs = (
+        np.zeros(len(neurons.directions)) if neurons.owner is None or not subject.data.binary else neurons.owner.numpy()
+    )
+    stage = Stage("now", neurons.directions.numpy(), neurons.log_contribution.numpy(), signs)
+    return sphere_figure(
+        [stage], rows.rows().double().numpy() - origin, rows.y.numpy() if rows.binary else None,
+        subject.subclasses.centres.numpy() - origin, subject.data.class_means().double().numpy() - origin,
+        title=_title(f"The neurons on the {'circle' if 2 in (dim, K if dim > 3 else 3) else 'sphere'}", title, subject),
+    )  # fmt: skip
+
+
+def phase_line(subject: Subject, title: str) -> Figure:
+    """Directions, norms and loss over time."""
+    from polyrelu.report.figures.margins import phase_timeline
+
+    history, found = subject.history.history, phases(subject.history)
+    moments = [None if moment is None else moment.time for moment in (found.aligned, found.fallen)]
+    if any(moment is not None and math.isinf(moment) for moment in moments):
+        raise InputError("the flow times of the phases are too large to draw.")
+    return phase_timeline(
+        history.log_time, median_alignment(history), history.log_loss, history.log_contribution,
+        aligned=moments[0], fallen=moments[1], title=_title("Phases of training", title),
+    )  # fmt: skip
+
+
+def margin_line(subject: Subject, title: str) -> Figure:
+    """Loss and margins over time."""
+    from polyrelu.report.figures.margins import margin_figure
+
+    trajectory = subject.history
+    found = margin_history(trajectory, subject.layers)
+    smoothed = None if found.monotone is None else np.exp(found.log_smoothed)
+    return margin_figure(
+        found.log10_loss, found.normalised, smoothed, log_time=trajectory.history.log_time,
+        samples=trajectory.settings["samples"], threshold=LIMITS[trajectory.settings["loss"]][1],
+        title=_title("Loss and margins over time", title),
+    )  # fmt: skip
+
+
+def _title(what: str, name: str, subject: Subject | None = None) -> str:
+    """Two lines that fit above the narrowest picture."""
+    guess = ", sub-classes estimated" if subject is not None and subject.estimated else ""
+    most = 44 - len(guess)
+    return f"{what}\n{name if len(name) <= most else name[: most - 1] + '…'}{guess}"

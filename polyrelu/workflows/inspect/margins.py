@@ -1,0 +1,128 @@
+"""What an inspection says about margins, KKT points and the phases of training, each measurement in one sentence."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from polyrelu.bias.homogeneity import Layer
+from polyrelu.bias.kkt import kkt
+from polyrelu.bias.margins import LIMITS, margin_history, margins
+from polyrelu.bias.phases import phases
+from polyrelu.errors import InputError
+from polyrelu.report.summary import power_text
+from polyrelu.workflows.inspect.inputs import Subject
+from polyrelu.workflows.inspect.table import DOES_NOT_APPLY, NOTHING, Row, at_most, counted, sentence, short
+
+NEAR = 0.05  # KKT residuals below which a net is called close to a KKT point
+Rows = list[Row]
+
+
+def homogeneous(subject: Subject) -> Rows:
+    """The degrees of the layers."""
+    degree = math.fsum(layer.degree for layer in subject.layers)
+    each = ", ".join(f"{layer.name}: {layer.degree:g}" for layer in subject.layers)
+    words = sentence(f"weights times c multiply the answer by c^{degree:g} ({each})")
+    numbers = {"degree": degree, "layers": {layer.name: layer.degree for layer in subject.layers}}
+    return [Row("homogeneity", f"degree {degree:g}", words, numbers)]
+
+
+def margin(subject: Subject) -> Rows:
+    """Normalised, product and smoothed margin, and the loss."""
+    found = margins(subject.net, subject.data, subject.loss, _layers(subject))
+    names = ("smallest", "sample", "normalised", "product", "smoothed", "lower", "log_rho", "log10_loss")
+    numbers = {"loss": subject.loss, **{name: getattr(found, name) for name in names}}
+    state = "every row is right" if found.separated else "not separated yet"
+    words = (
+        f"{state}: the smallest margin, of row {found.sample}, is {short(found.smallest)}, or "
+        f"{short(found.normalised)} for weights of norm 1"
+    )
+    rows = [Row("normalised margin", short(found.normalised), sentence(words), numbers)]
+    words = f"with every layer of norm 1 the smallest margin is {short(found.product)}"
+    rows.append(Row("product-norm margin", short(found.product), sentence(words)))
+    if found.reason:
+        rows.append(Row("smoothed margin", NOTHING, sentence(found.reason), status=DOES_NOT_APPLY))
+    else:
+        words = (
+            f"gradient flow on the {subject.loss} loss cannot lower it; it lies between {short(found.lower)} and the "
+            "normalised margin"
+        )
+        rows.append(Row("smoothed margin", short(found.smoothed), sentence(words)))
+    mean = power_text(found.log10_loss)
+    return [*rows, Row("loss", mean, f"The mean {subject.loss} loss on these rows is {mean}.")]
+
+
+def stationary(subject: Subject) -> Rows:
+    """The KKT residual."""
+    found = kkt(subject.net, subject.data, layers=_layers(subject))
+    best = found.best
+    support = len(set(best.support.tolist()))
+    close = best.stationarity < NEAR and best.slackness < NEAR
+    words = (
+        f"the net is {'close' if close else 'not close'} to a stationary point of the largest margin (0 and 0): "
+        f"gradients of {counted(support, 'row')} leave {at_most(best.stationarity)} of its weights unexplained, with "
+        f"slackness {at_most(best.slackness)}"
+    )
+    if found.free is not None:
+        words += (
+            f"; with {counted(found.kinks, 'gate')} near the kink left free (p = 1), "
+            f"{at_most(found.free.stationarity)} and {at_most(found.free.slackness)}"
+        )
+    numbers = {
+        "stationarity": best.stationarity,
+        "slackness": best.slackness,
+        "support": support,
+        "candidates": found.candidates,
+        "left_out": found.left_out,
+        "kinks": found.kinks,
+        "kinks_left": found.kinks_left,
+        "free_stationarity": None if found.free is None else found.free.stationarity,
+    }
+    value = f"{short(best.stationarity)} and {short(best.slackness)}"
+    return [Row("KKT residual", value, sentence(words), numbers)]
+
+
+def order_of_phases(subject: Subject) -> Rows:
+    """Directions first, norms later?"""
+    found = phases(subject.history)
+    turned, fell = ("never" if at is None else _time(at.log_time) for at in (found.aligned, found.fallen))
+    words = (
+        f"the neurons had turned to centres or averages (median cosine 0.9, to stay) {turned}; the loss had "
+        f"fallen by a tenth {fell}"
+    )
+    numbers = {
+        "aligned": None if found.aligned is None else found.aligned.time,
+        "fallen": None if found.fallen is None else found.fallen.time,
+        "ratio": found.ratio,
+        "grown": found.grown,
+        "alignment_first": found.alignment_first,
+    }
+    value = {True: "directions first", False: "loss first", None: "neither happened"}[found.alignment_first]
+    return [Row("phases of training", value, sentence(words), numbers)]
+
+
+def growing(subject: Subject) -> Rows:
+    """Does the smoothed margin ever fall?"""
+    trajectory = subject.history
+    found = margin_history(trajectory, _layers(subject))
+    below = LIMITS[trajectory.settings["loss"]][0]
+    if found.monotone is None:
+        raise InputError(f"the summed loss never came below {below}, where a smoothed margin begins.")
+    fall = found.monotone.largest_fall
+    ever = "never fell" if found.monotone.ok else f"fell, by {at_most(-100 * math.expm1(-fall))} % at the most"
+    moments = int((~np.isnan(found.log_smoothed)).sum())
+    words = f"the smoothed margin {ever}, over {counted(moments, 'recorded moment')} with a summed loss below {below}"
+    numbers = {"ok": found.monotone.ok, "largest_fall": fall, "moments": moments}
+    return [Row("margin over time", ever.split(",")[0], sentence(words), numbers)]
+
+
+def _layers(subject: Subject) -> tuple[Layer, ...]:
+    try:
+        return subject.layers
+    except InputError:
+        raise InputError("it needs weights in which the net is homogeneous (see homogeneity).") from None
+
+
+def _time(log_time: float) -> str:
+    return f"by flow time {power_text(log_time / math.log(10))}"

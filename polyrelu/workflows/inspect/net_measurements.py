@@ -1,0 +1,193 @@
+"""What an inspection says about any net and about the data, each measurement in one sentence."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+
+from polyrelu.bias.correlation import correlation
+from polyrelu.bias.lipschitz import lipschitz, lipschitz_radius
+from polyrelu.bias.simplicity import simplicity
+from polyrelu.bias.spectrum import feature_stable_rank, weight_stable_ranks
+from polyrelu.bias.svm import cosine_to_svm, svm_direction
+from polyrelu.bias.universal import gradient_to_margin
+from polyrelu.errors import InputError
+from polyrelu.nets import LogisticRegression
+from polyrelu.robust.core.margin import margin_of
+from polyrelu.workflows.inspect.inputs import Subject
+from polyrelu.workflows.inspect.table import (
+    DOES_NOT_APPLY,
+    NOTHING,
+    Row,
+    at_least,
+    at_most,
+    cosine,
+    of,
+    sentence,
+    short,
+    unit,
+)
+
+Rows = list[Row]
+
+
+def accuracy(subject: Subject) -> Rows:
+    """How many rows are right."""
+    right = 0
+    for start, block in subject.data.blocks():
+        y = subject.data.y[start : start + len(block)]
+        with torch.no_grad():
+            right += int((margin_of(subject.net(block), y) > 0).sum())
+    n = len(subject.data)
+    words = sentence(f"{of(right, n, 'row')} {'are' if n > 1 else 'is'} classified as labelled")
+    value = "100 %" if right == n else f"{math.floor(1000 * right / n) / 10:g} %"
+    return [Row("accuracy on these rows", value, words, {"right": right, "rows": n})]
+
+
+def used(subject: Subject) -> Rows:
+    """The sub-classes everything else refers to."""
+    found = subject.subclasses
+    value = "+".join(map(str, found.counts))
+    if subject.estimated:
+        words = (
+            "no sub-classes are known, so they were estimated: clusters in each class that half of its rows find too"
+        )
+    else:
+        words = "the data name their sub-classes" + ("" if found.exact else "; their centres are means of their rows")
+    return [
+        Row(
+            "sub-classes",
+            value,
+            sentence(words),
+            {"counts": found.counts, "sizes": found.sizes, "estimated": subject.estimated},
+        )
+    ]
+
+
+def breaking(subject: Subject) -> Rows:
+    """The universal direction."""
+    found = subject.universal
+    predicted = float(found.predicted.median())
+    there = f"would break by {short(predicted)}" if predicted > 0 else "would be wrong at half of them as they are"
+    words = f"{breaks(subject)}; a net of class averages {there}"
+    value = "never" if math.isinf(found.radius) else short(found.radius)
+    numbers = {"radius": found.radius, "predicted": predicted, "found": found.found, "predicted_each": found.predicted}
+    return [Row("universal radius", value, sentence(words), numbers)]
+
+
+def breaks(subject: Subject) -> str:
+    """Where the net breaks along the universal direction, as a clause that holds at every radius."""
+    radius, way = subject.universal.radius, "direction" if subject.data.binary else "directions (one a pair of classes)"
+    if math.isinf(radius):
+        return f"fewer than half of the centres break along the universal {way}, up to four times their length"
+    if radius == 0:
+        return "at least half of the centres are misclassified as they are"
+    return f"moved along the universal {way}, half of the centres or more break by radius {at_most(radius)}"
+
+
+def steepness(subject: Subject) -> Rows:
+    """Gradient over margin at the centres."""
+    centres, labels = subject.subclasses.centres, subject.subclasses.labels
+    ratio = float(gradient_to_margin(subject.net, centres, labels).median())
+    if math.isinf(ratio):
+        raise InputError("half of the centres or more are misclassified, their margins have no such ratio.")
+    words = f"at a typical centre the slope is {short(ratio)} times the margin"
+    words += f", so straight on it breaks at {short(1 / ratio)}" if ratio > 0 else ": the net is flat there"
+    return [Row("slope over margin", short(ratio), sentence(words), {"median": ratio})]
+
+
+def linear(subject: Subject) -> Rows:
+    """Distance to the best linear map, and where that points."""
+    net, data = subject.net, subject.data
+    affine = getattr(net, "centre", None) is not None or any("bias" in name for name, _ in net.named_parameters())
+    few = len(data) <= 2 * data.dim
+    found = simplicity(net, data, offset=affine, probes=4 * data.dim if few else 0, seed=subject.seed)
+    residual = found.probe_residual if few and found.probe_residual is not None else found.residual
+    size = unit(residual) if residual <= 1 else short(residual)
+    where = "Gaussian points of the rows' covariance" if few else "these rows"
+    words = (
+        f"the best {'affine' if affine else 'linear'} map misses {size} of the net's size on {where}, "
+        f"and on the rows gives its class for {math.floor(1000 * found.agreement) / 10:g} %"
+    )
+    numbers = {
+        "residual": residual,
+        "on_rows": found.residual,
+        "agreement": found.agreement,
+        "evenness": found.evenness,
+    }
+    rows = [Row("distance to linear", size, sentence(words), numbers)]
+    if not data.binary:
+        words = f"A separator belongs to labels +1/-1, these data have {data.classes} classes."
+        return [*rows, Row("cosine to the SVM", NOTHING, words, status=DOES_NOT_APPLY)]
+    try:
+        if isinstance(net, LogisticRegression):
+            value, which = cosine_to_svm(net, data), "its weights make"
+        else:
+            way = found.map[0] / found.map[0].norm()
+            value, which = float(way @ svm_direction(data, affine).direction), "its best linear map makes"
+    except InputError as error:
+        why = sentence(str(error).removeprefix(f"data={data.name}: ").replace("; bias=True allows an offset", ""))
+        return [*rows, Row("cosine to the SVM", NOTHING, why, status=DOES_NOT_APPLY)]
+    words = sentence(f"with the widest separator of the data {which} a cosine of {cosine(value)}")
+    return [*rows, Row("cosine to the SVM", cosine(value), words, {"cosine": value})]
+
+
+def ranks(subject: Subject) -> Rows:
+    """Stable ranks."""
+    rows = []
+    try:
+        rank = feature_stable_rank(subject.net, subject.data)
+        words = f"what the last layer sees of these rows has the size of {short(rank)} equal directions"
+        rows.append(Row("stable rank, features", short(rank), sentence(words), {"rank": rank}))
+    except InputError as error:
+        rows.append(Row("stable rank, features", NOTHING, sentence(str(error)), status=DOES_NOT_APPLY))
+    each = weight_stable_ranks(subject.net)
+    words = "the weights have the size of so many equal directions: "
+    words += ", ".join(f"{name} {short(value)}" for name, value in each.items())
+    value = " / ".join(short(value) for value in each.values())
+    return [*rows, Row("stable rank, weights", value, sentence(words), each)]
+
+
+def steepest(subject: Subject) -> Rows:
+    """Lipschitz constant and what it proves."""
+    centre = getattr(subject.net, "centre", None)
+    seen = (
+        block.double() if centre is None else block.double() - centre.double() for _, block in subject.data.blocks()
+    )
+    reach = max(float(block.norm(dim=1).max()) for block in seen)
+    if reach == 0:
+        raise InputError("all rows are the net's centre.")
+    found = lipschitz(subject.net, reach)
+    proven = float(lipschitz_radius(subject.net, subject.data).median())
+    value = short(found.value) if found.kind == "exact" else f"at most {at_most(found.value)}"
+    words = f"as far out as these rows lie the steepest slope of a margin is {value}; this alone proves " + (
+        f"a radius of {at_least(proven)} or more for half of the rows" if proven > 0 else "nothing for half of the rows"
+    )
+    numbers = {
+        "value": found.value,
+        "attained": found.attained,
+        "kind": found.kind,
+        "reach": reach,
+        "median_radius": proven,
+    }
+    return [
+        Row(
+            "Lipschitz constant",
+            value.replace("at most", "≤"),
+            sentence(words),
+            numbers,
+        )
+    ]
+
+
+def resemblance(subject: Subject) -> Rows:
+    """Cosines between rows."""
+    found = correlation(subject.data, most=1, seed=subject.seed)
+    group = "sub-class" if subject.data.cluster is not None else "class"
+    words = (
+        f"two rows of one {group} have a mean cosine of {short(found.within)}, rows of different ones "
+        f"{short(found.between)} (the mean row subtracted)"
+    )
+    numbers = {"within": found.within, "between": found.between, "means": found.means, "groups": found.names}
+    return [Row("correlation of the data", f"{short(found.within)} / {short(found.between)}", sentence(words), numbers)]

@@ -1,0 +1,214 @@
+"""What an inspection says about the neurons of a net of one hidden layer, each measurement in one sentence."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch.nn.functional import normalize
+
+from polyrelu.bias.alignment import POINTS_AT, balance
+from polyrelu.bias.alignment_field import alignment_field
+from polyrelu.bias.decomposition import AVERAGES, MIXTURE, SINGLE, Learned
+from polyrelu.bias.regions import class_regions, cones
+from polyrelu.bias.spectrum import effective_neurons
+from polyrelu.bias.stationary_directions import stationary_directions
+from polyrelu.errors import InputError
+from polyrelu.nets import FixedOutputNet, PolyReLUNet
+from polyrelu.train.recorder import Probes
+from polyrelu.workflows.inspect.inputs import Subject, some_rows
+from polyrelu.workflows.inspect.table import Row, at_least, at_most, cosine, counted, of, sentence, short, unit
+
+EVEN, ALONE = 0.9, 1.1  # averaging ratio and number of centres in use from which, to which, a verdict needs no "nearly"
+STARTS, FIELD_ROWS = 100, 2000  # of the search for stationary directions
+Rows = list[Row]
+
+
+def known(subject: Subject) -> Rows:
+    """Nothing to say about a PolyReLUNet; what cannot be measured of others."""
+    if not subject.shallow:
+        raise InputError(f"this {subject.kind} has no single layer of neurons; only what applies to any net is shown.")
+    if not isinstance(subject.net, PolyReLUNet):
+        raise InputError(f"cosines, balance and alignment are measured for a PolyReLUNet, this is a {subject.kind}.")
+    return []
+
+
+def carriers(subject: Subject) -> Rows:
+    """How many neurons make the net."""
+    net, found = subject.poly, subject.alignment
+    if not len(found.carriers):
+        raise InputError("every neuron is 0.")
+    size, effective = len(found.carriers), effective_neurons(net.log_contributions())
+    words = (
+        f"99 % of the net (the sum of |v||w|) is in {of(size, net.width, 'neuron')}, and the sizes are spread as over "
+        f"{short(effective)} equal ones"
+    )
+    numbers = {"carriers": size, "width": net.width, "effective": effective}
+    return [Row("neurons that count", f"{size} of {net.width}", sentence(words), numbers)]
+
+
+def directions(subject: Subject) -> Rows:
+    """What the neurons point at."""
+    found = subject.alignment
+    if found.best_average is None or found.best_centre is None or found.covered is None:
+        raise InputError("every neuron is 0 and points nowhere.")
+    rows = [_pointing("cosine to class averages", found.best_average, "a class average")]
+    guess = "an estimated sub-class centre" if subject.estimated else "a sub-class centre"
+    rows.append(_pointing("cosine to centres", found.best_centre, guess))
+    covered, among = int(found.covered.sum()), len(found.covered)
+    rows.append(
+        Row(
+            "centres covered",
+            f"{covered} of {among}",
+            sentence(f"a neuron that counts points (cosine above {POINTS_AT}) at {of(covered, among, 'centre')}"),
+            {"covered": covered, "centres": among, "which": found.covered},
+        )
+    )
+    return rows
+
+
+def _pointing(name: str, median: float, target: str) -> Row:
+    """True for every median: at least half of the weight lies at or above it, and at or below it."""
+    near = f"points at {target}: cosine " + ("1" if median > 1 - 1e-12 else f"{at_least(median)} or more")
+    half = "At least half of the net, counted by |v||w|, "
+    words = half + (near if median > POINTS_AT else f"does not point at {target}: cosine {at_most(median)} or less")
+    return Row(name, cosine(median), words + ".", {"median": median})
+
+
+def learned(subject: Subject) -> Rows:
+    """Averages or single centres."""
+    found = subject.decoupling
+    known = found.learned
+    numbers = {
+        **{name: getattr(known, name) for name in Learned.__dataclass_fields__},
+        "centres": found.centres,
+        "deviation": found.deviation,
+        "others": {"+".join(map(str, counts)): score for counts, score in found.others.items()},
+    }
+    rows = [Row("what was learned", known.verdict.split(":")[0], sentence(verdict(known)), numbers)]
+    if math.isfinite(known.averaging_ratio):
+        ratio = unit(known.averaging_ratio)
+        words = f"the smallest own coefficient of a neuron is on average {ratio} of its largest (1: class average)"
+        rows.append(Row("averaging ratio", ratio, sentence(words)))
+    if math.isfinite(known.score):
+        known_to = "" if known.low == known.high else f" ({known.low:.2f} to {known.high:.2f})"
+        words = f"on average a neuron uses {short(known.effective)} of the centres of its class (0: all alike; 1: one)"
+        rows.append(Row("decoupling score", unit(known.score) + known_to, sentence(words)))
+    if math.isfinite(known.explained):
+        words = f"the span of the centres holds {unit(known.explained)} of the squared weights"
+        if math.isfinite(known.other_ratio):
+            words += f"; centres of other classes have {short(known.other_ratio)} times the weight of own ones"
+        rows.append(Row("explained by centres", unit(known.explained), sentence(words)))
+    return rows
+
+
+def verdict(found: Learned) -> str:
+    """What was learned, as a clause that holds at every value of the numbers."""
+    if found.verdict == AVERAGES:
+        even = "class averages" if found.averaging_ratio >= EVEN else "uneven class averages"
+        said = f"the neurons learned {even}: averaging ratio {unit(found.averaging_ratio)}"
+    elif found.verdict == SINGLE:
+        alone = "single centres" if found.effective <= ALONE else "mostly single centres"
+        said = f"the neurons learned {alone}: decoupling score {unit(found.score)}"
+    elif found.verdict == MIXTURE:
+        said = (
+            f"the neurons learned something between class averages and single centres: decoupling score "
+            f"{unit(found.score)}"
+        )
+    else:
+        what, _, why = found.verdict.partition(": ")
+        opening = {
+            "undefined": "averages and centres cannot be told apart",
+            "nothing": "the neurons learned neither averages nor centres",
+            "neither": "the neurons learned neither averages nor centres",
+        }
+        return f"{opening.get(what, what)}: {why}"
+    if found.low < 0.25 < found.high or found.low < 0.75 < found.high:
+        said += (
+            f", which could as well be {found.low:.2f} to {found.high:.2f}"
+            if found.verdict != AVERAGES
+            else (f", with a decoupling score that could be {found.low:.2f} to {found.high:.2f}")
+        )
+    return said
+
+
+def balanced(subject: Subject) -> Rows:
+    """|v| against |w|."""
+    found = balance(subject.poly)
+    words = f"at the least balanced neuron |v|² and |w|² differ by {unit(found.relative)} of the larger (0: balanced)"
+    numbers = {"relative": found.relative, "log_absolute": found.log_absolute}
+    return [Row("balance of the layers", unit(found.relative), sentence(words), numbers)]
+
+
+def standing(subject: Subject) -> Rows:
+    """Which centre's region each neuron stands in."""
+    parts = class_regions(subject.poly, subject.placed)
+    counts = torch.cat([part.counts for part in parts])
+    hit, void, border = int((counts > 0).sum()), sum(p.void for p in parts), sum(p.border for p in parts)
+    gap = min(part.gap for part in parts)
+    words = (
+        f"nearer than to any other centre of its class, a neuron stands at {of(hit, len(counts), 'centre')}; "
+        f"{counted(void, 'neuron')} {'is' if void == 1 else 'are'} activated by none of them, {border} on a border"
+    )
+    numbers = {"counts": counts, "void": void, "border": border, "gap": gap}
+    return [Row("regions of the centres", f"{hit} of {len(counts)} hit", sentence(words), numbers)]
+
+
+def activity(subject: Subject) -> Rows:
+    """The cones S+, S-, dead."""
+    if not subject.data.binary:
+        raise InputError(f"the cones belong to labels +1/-1, these data have {subject.data.classes} classes.")
+    if isinstance(subject.net, FixedOutputNet):
+        raise InputError("its neurons have biases, and the cones belong to neurons without.")
+    found = cones(subject.net, subject.data)
+    numbers = {name: int(getattr(found, name).sum()) for name in ("plus", "minus", "dead", "other")}
+    words = (
+        f"active on every +1 row and no other: {counted(numbers['plus'], 'neuron')}; on every −1 row and no other: "
+        f"{numbers['minus']}; on no row: {numbers['dead']}; on another mixture: {numbers['other']}"
+    )
+    value = f"{numbers['plus']} / {numbers['minus']} / {numbers['dead']} dead"
+    return [Row("cones of activation", value, sentence(words), numbers)]
+
+
+def field(subject: Subject) -> Rows:
+    """How far from rest the neurons would be in a small net."""
+    net, heavy = subject.poly, subject.alignment.carriers[:500]
+    if not subject.data.binary:
+        raise InputError(f"measured for labels +1/-1 only, these data have {subject.data.classes} classes.")
+    u = normalize(net.directions().detach().double()[heavy])
+    sign = net.output.detach().double()[0, heavy, None].sign()
+    pull = sign * alignment_field(subject.data, u, net.p, seen=net.preprocess)
+    median = float(((u * pull).sum(1) / pull.norm(dim=1)).nanmedian())
+    if math.isnan(median):
+        raise InputError("the field is 0 at all neurons that count.")
+    words = (
+        "were the net small, the pull on at least half of the neurons that count would make a cosine of "
+        f"{at_least(median)} or more with them (1: at rest)"
+    )
+    return [Row("alignment field", cosine(median), sentence(words), {"median": median, "neurons": len(heavy)})]
+
+
+def resting(subject: Subject) -> Rows:
+    """Where the alignment phase leads neurons that start small."""
+    net, data = subject.poly, some_rows(subject.placed, FIELD_ROWS, subject.seed)
+    kinds: list[dict[str, int]] = (
+        [{"sign": 1}, {"sign": -1}] if data.binary else [{"target": c} for c in range(data.classes)]
+    )
+    found = [stationary_directions(data, net.p, STARTS, subject.seed, seen=net.preprocess, **kind) for kind in kinds]
+    probes = Probes.of(net, subject.placed)
+    assert probes.centres is not None
+    ends = torch.cat([one.directions[one.stable] for one in found])
+    if not len(ends):
+        raise InputError("no start came to rest at a stable direction.")
+    near = {
+        name: int(((ends @ rows.double().T).amax(1) > POINTS_AT).sum())
+        for name, rows in (("averages", probes.averages), ("centres", probes.centres))
+    }
+    dead = sum(one.dead for one in found)
+    words = (
+        f"of the {counted(len(ends), 'stable direction')} small neurons turn to, {near['averages']} "
+        f"{'is' if near['averages'] == 1 else 'are'} at a class average and {near['centres']} at a single centre "
+        f"(cosine above {POINTS_AT}; {STARTS} starts a {'sign' if data.binary else 'class'}, {dead} of them die)"
+    )
+    numbers = {**near, "stable": len(ends), "dead": dead, "rows": len(data), "starts": STARTS * len(kinds)}
+    return [Row("stationary directions", f"{len(ends)}", sentence(words), numbers)]

@@ -1,0 +1,1 @@
+"""`polyrelu predict`: rows to classes, probabilities and proven radii."""

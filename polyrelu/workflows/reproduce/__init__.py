@@ -1,0 +1,1 @@
+"""`polyrelu reproduce` and `polyrelu claims run`: claims chosen, measured, judged, drawn."""

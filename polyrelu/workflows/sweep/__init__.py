@@ -1,0 +1,1 @@
+"""`polyrelu sweep`: progress."""
