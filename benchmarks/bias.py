@@ -25,21 +25,28 @@ prepare()  # before torch is loaded
 import torch
 
 import polyrelu
-from polyrelu.bias.alignment import alignment, balance
-from polyrelu.bias.alignment_field import alignment_speed
-from polyrelu.bias.correlation import correlation
-from polyrelu.bias.decomposition import decompose
-from polyrelu.bias.decoupling import decoupling
-from polyrelu.bias.kkt import kkt
-from polyrelu.bias.lipschitz import lipschitz
-from polyrelu.bias.margins import margin_history, margins
-from polyrelu.bias.regions import class_regions, cones
-from polyrelu.bias.simplicity import simplicity
-from polyrelu.bias.spectrum import feature_stable_rank, weight_stable_ranks
-from polyrelu.bias.stationary_directions import stationary_directions
-from polyrelu.bias.subclasses import estimate_subclasses
-from polyrelu.bias.svm import cosine_to_svm, svm_direction
-from polyrelu.bias.universal import universal
+from polyrelu.bias import (
+    alignment,
+    alignment_speed,
+    balance,
+    class_regions,
+    cones,
+    correlation,
+    cosine_to_svm,
+    decompose,
+    decoupling,
+    estimate_subclasses,
+    feature_stable_rank,
+    kkt,
+    lipschitz,
+    margin_history,
+    margins,
+    simplicity,
+    stationary_directions,
+    svm_direction,
+    universal,
+    weight_stable_ranks,
+)
 from polyrelu.nets import LogisticRegression, SmallCNN
 from polyrelu.train import Until, descend, flow
 

@@ -14,8 +14,7 @@ import os
 import tempfile
 import time
 
-from polyrelu.sweep import Sweep, run_sweep, sweepable
-from polyrelu.sweep.record import Silent
+from polyrelu.sweep import Silent, Sweep, run_sweep, sweepable
 
 
 @sweepable()

@@ -21,7 +21,7 @@ from waiting import LIMIT, shown
 
 import polyrelu
 from polyrelu import interrupt
-from polyrelu.bias.margins import margins
+from polyrelu.bias import margins
 from polyrelu.cli import main as cli
 from polyrelu.nets import AverageClassifier
 from polyrelu.train import Trajectory

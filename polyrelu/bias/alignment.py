@@ -23,11 +23,11 @@ from polyrelu.nets import PolyReLUNet
 from polyrelu.nets.polar import unit_rows
 from polyrelu.train.recorder import Probes
 
-SHARE = 0.99  # of sum_j |v_j| |w_j|: the neurons that carry the net
-POINTS_AT = 0.95  # cosine above which a neuron points at a centre or an average
+DOMINANT_SHARE = 0.99  # of sum_j |v_j| |w_j|: the neurons that carry the net
+ALIGNED_COSINE = 0.95  # cosine above which a neuron points at a centre or an average
 
 
-def carrying(log_contribution: NDArray[np.floating], share: float = SHARE) -> NDArray[np.intp]:
+def dominant_neurons(log_contribution: NDArray[np.floating], share: float = DOMINANT_SHARE) -> NDArray[np.intp]:
     """The fewest neurons whose contributions |v_j| |w_j| add up to ``share`` of all, largest first; O(h log h).
 
     Computed from the logs relative to the largest, so a net of size 1e-300 has its carriers too.
@@ -74,14 +74,14 @@ class Alignment:
         return self.log_contributions.exp()
 
     @cached_property
-    def carriers(self) -> Tensor:
+    def dominant(self) -> Tensor:
         """The fewest neurons with 99 % of sum_j |v_j| |w_j|, largest first; none for a net that is zero."""
-        return torch.as_tensor(carrying(self.log_contributions.cpu().numpy()))
+        return torch.as_tensor(dominant_neurons(self.log_contributions.cpu().numpy()))
 
     @cached_property
     def covered(self) -> Tensor | None:
         """Which centres have a carrier within cosine .95, (K,)."""
-        return None if self.centres is None else (self.centres[self.carriers] > POINTS_AT).any(0)
+        return None if self.centres is None else (self.centres[self.dominant] > ALIGNED_COSINE).any(0)
 
     @cached_property
     def best_centre(self) -> float | None:
@@ -94,7 +94,7 @@ class Alignment:
         return self._median(self.averages)
 
     def _median(self, cosines: Tensor) -> float | None:
-        if not len(self.carriers):
+        if not len(self.dominant):
             return None
         weights = (self.log_contributions - self.log_contributions.max()).exp()
         return float(weighted_quantiles(cosines.amax(1)[None].cpu().numpy(), weights.cpu().numpy(), (0.5,))[0, 0])

@@ -57,7 +57,7 @@ def alignment_speed(net: PolyReLUNet, data: Dataset) -> Tensor:
         field = q * summed(data, u, net.p, net.preprocess, lambda rows: weight[rows, None])
     else:
         field = summed(data, u, net.p, net.preprocess, lambda rows: q.T[data.y[rows]] - q.mean(1))
-    return across(field, u)
+    return tangent_part(field, u)
 
 
 def published(p: float) -> See:
@@ -91,6 +91,6 @@ def summed(data: Dataset, u: Tensor, p: float, seen: See, weight: Callable[[slic
     return p * total
 
 
-def across(field: Tensor, u: Tensor) -> Tensor:
+def tangent_part(field: Tensor, u: Tensor) -> Tensor:
     """P_u field: the part of each row at right angles to the row of u."""
     return field - (field * u).sum(1, keepdim=True) * u

@@ -29,10 +29,10 @@ from polyrelu.checks import checked
 from polyrelu.data import Dataset
 from polyrelu.errors import InputError, require
 
-AVERAGES, SINGLE, MIXTURE = "class averages", "single centres", "a mixture of both"
-ALONE = "undefined: every class has one sub-class, whose centre is its average"
-NOTHING = "nothing: no neuron has a positive coefficient on a centre of its own class"
-NEITHER = "neither: most of the weights lies outside the span of the centres"
+CLASS_AVERAGES, SINGLE_CENTRES, MIXTURE = "class averages", "single centres", "a mixture of both"
+ONE_SUBCLASS = "undefined: every class has one sub-class, whose centre is its average"
+NO_OWN_COEFFICIENT = "nothing: no neuron has a positive coefficient on a centre of its own class"
+OUTSIDE_SPAN = "neither: most of the weights lies outside the span of the centres"
 
 
 @final
@@ -137,13 +137,15 @@ class Decomposition:
         explained = self._mean(1 - self.residual.square())
         spread = math.sqrt(max(0.0, self._mean((scores - score).square())))
         if bool((self.mine().sum(dim=1) < 2).all()):
-            verdict = ALONE
+            verdict = ONE_SUBCLASS
         elif math.isnan(score):
-            verdict = NOTHING
+            verdict = NO_OWN_COEFFICIENT
         elif explained < (1 + self.coefficients.shape[1] / self.dim) / 2:
-            verdict = NEITHER
+            verdict = OUTSIDE_SPAN
         else:
-            verdict = AVERAGES if score <= 0.25 else SINGLE if score >= 0.75 and effective <= 1.5 else MIXTURE
+            verdict = (
+                CLASS_AVERAGES if score <= 0.25 else SINGLE_CENTRES if score >= 0.75 and effective <= 1.5 else MIXTURE
+            )
         other, largest, own = map(self._mean, self.other_and_own())
         ratios = (other / own, largest / own) if own > 0 else (math.nan, math.nan)
         averaging = self._mean(self.averaging_ratios())

@@ -24,7 +24,7 @@ from polyrelu.nets import Net, Polar, PolyReLUNet
 from polyrelu.nets.polar import unit_rows
 from polyrelu.train.margin_gradients import neurons
 
-ROWS = 8  # inputs on which homogeneity is tried
+TRIAL_ROWS = 8  # inputs on which homogeneity is tried
 FACTORS = (2.0, 3.0)
 
 
@@ -43,7 +43,7 @@ Groups = Sequence[Layer] | Sequence[Sequence[str]]
 
 @final
 @dataclass(frozen=True, eq=False)
-class Unit:
+class UnitNormNet:
     """A net with its weights divided by |theta|: float64, in evaluation mode, and what was divided out.
 
     ``log_norms``: log |w_i| of the original layers; ``log_rho`` = log |theta|, theta all weights named in ``layers``;
@@ -85,7 +85,7 @@ def layers(net: nn.Module, X: Tensor | None = None, groups: Groups | None = None
     named = _groups(net) if groups is None else _checked(net, groups)
     require(bool(named), "net", type(net).__name__, "trained parameters (an ideal classifier has none)")
     sample = _drawn(net, [name for group in named for name in group])
-    X = (_inputs(net) if X is None else X[:ROWS]).double()
+    X = (_inputs(net) if X is None else X[:TRIAL_ROWS]).double()
     noise = torch.randn(X.shape, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
     X = torch.cat([X, noise.to(X.device)])  # rows of one class, or of zeros, may switch a drawn net off
     try:
@@ -111,7 +111,7 @@ def layers(net: nn.Module, X: Tensor | None = None, groups: Groups | None = None
 
 
 @checked
-def unit(net: nn.Module, X: Tensor, groups: Groups | None = None) -> Unit:
+def unit_norm_net(net: nn.Module, X: Tensor, groups: Groups | None = None) -> UnitNormNet:
     """theta / |theta|, from log-norms: weights of 1e-300 (PolyReLUNet) are numbers. O(parameters)."""
     found = layers(net, X, groups)
     twin = copy.deepcopy(net).double().eval()
@@ -130,7 +130,7 @@ def unit(net: nn.Module, X: Tensor, groups: Groups | None = None) -> Unit:
             for name, parameter in twin.named_parameters():
                 if name in trained:
                     parameter.mul_(math.exp(-log_rho))
-    return Unit(twin.requires_grad_(False), found, tuple(float(norm) for norm in norms), log_rho, polar)
+    return UnitNormNet(twin.requires_grad_(False), found, tuple(float(norm) for norm in norms), log_rho, polar)
 
 
 def _log_norms(net: nn.Module, polar: Polar | None) -> dict[str, Tensor]:
@@ -185,7 +185,7 @@ def _inputs(net: nn.Module) -> Tensor:
     dim = net.dim if isinstance(net, Net) else first.in_features if isinstance(first, nn.Linear) else None
     if dim is None:
         raise InputError(f"X=None: expected rows to try a {type(net).__name__} on; give some of its data.")
-    return torch.randn(ROWS, dim, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    return torch.randn(TRIAL_ROWS, dim, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
 
 
 def _degree(net: nn.Module, names: tuple[str, ...], X: Tensor) -> float | None:

@@ -18,11 +18,10 @@ from typing import final
 
 import numpy as np
 import torch
-from scipy.optimize import nnls
 from torch import Tensor, nn
 
 from polyrelu.bias import homogeneity
-from polyrelu.bias.homogeneity import Groups, Unit
+from polyrelu.bias.homogeneity import Groups, UnitNormNet
 from polyrelu.bias.margins import logits
 from polyrelu.checks import checked
 from polyrelu.data import Dataset
@@ -123,7 +122,7 @@ def kkt(
     """
     require(active >= 0, "active", active, "a number >= 0")
     require(most is None or most >= 1, "most", most, "a whole number >= 1")
-    unit = homogeneity.unit(net, data.rows(0, min(len(data), homogeneity.ROWS)), layers)
+    unit = homogeneity.unit_norm_net(net, data.rows(0, min(len(data), homogeneity.TRIAL_ROWS)), layers)
     q = torch.cat([rivals(f, y) for _, f, y in logits(unit.net, data)])
     smallest = float(q.min())
     if smallest <= 0:
@@ -170,6 +169,8 @@ def least_squares(gram: Tensor, along: Tensor) -> Tensor:
     Rows are scaled to unit length; with J J^T = V S V^T the problem is |S^(1/2) V^T mu - S^(-1/2) V^T along|, which
     Lawson and Hanson's active set solves exactly. About O(m^3): 2000 in seconds.
     """
+    from scipy.optimize import nnls
+
     length = gram.diagonal().sqrt()
     values, vectors = torch.linalg.eigh(gram / (length[:, None] * length))
     kept = values > 1e-14 * len(values) * values[-1]
@@ -215,7 +216,7 @@ def with_gates(gram: Tensor, along: Tensor, found: Gates) -> tuple[Tensor, Tenso
     return torch.zeros_like(along).index_add(0, owner, mu), -(C.T @ mu)[m:]
 
 
-def _certificate(unit: Unit, data: Dataset, q: Tensor, mu: Tensor, pull: dict[str, Tensor]) -> Certificate:
+def _certificate(unit: UnitNormNet, data: Dataset, q: Tensor, mu: Tensor, pull: dict[str, Tensor]) -> Certificate:
     """What multipliers mu (n, C) at |theta| = 1 prove; ``pull`` = sum_k mu_k grad q_k, as a vector like theta."""
     weights, smallest = gradients.theta(unit), float(q.min())
     residual = math.sqrt(sum(float((weights[name] - pull[name]).square().sum()) for name in weights))
@@ -236,7 +237,7 @@ def _certificate(unit: Unit, data: Dataset, q: Tensor, mu: Tensor, pull: dict[st
     )
 
 
-def _total(unit: Unit, data: Dataset, mu: Tensor) -> dict[str, Tensor]:
+def _total(unit: UnitNormNet, data: Dataset, mu: Tensor) -> dict[str, Tensor]:
     """sum_k mu_k grad q_k by parameter, streamed over the rows that have a multiplier."""
     total = {name: torch.zeros_like(value) for name, value in gradients.theta(unit).items()}
     for start, X in data.blocks():
@@ -256,7 +257,7 @@ def _weighted(y: Tensor, mu: Tensor) -> Tensor:
     return (-mu).scatter_add(1, y[:, None], mu.sum(dim=1, keepdim=True))
 
 
-def _kinks(unit: Unit, X: Tensor, E: Tensor, widen: float) -> tuple[Gates | None, int]:
+def _kinks(unit: UnitNormNet, X: Tensor, E: Tensor, widen: float) -> tuple[Gates | None, int]:
     """Candidates and neurons so near to <x, w> = 0 that the gate may be anything, and how many are beyond the most."""
     net = unit.net
     if not isinstance(net, PolyReLUNet) or net.p > 1 or net.outputs > 1 or set(unit.names) != {"weight", "output"}:

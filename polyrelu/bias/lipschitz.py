@@ -24,7 +24,6 @@ from dataclasses import dataclass
 from typing import NamedTuple, final
 
 import torch
-from scipy.optimize import linprog
 from torch import Tensor, nn
 
 from polyrelu.bias.layer_norms import differences, product_of_norms
@@ -172,6 +171,8 @@ class _Shallow(NamedTuple):
 
 def _possible(U: Tensor, row: Tensor) -> bool:
     """Is there an e with <u_j, e> > 0 exactly for the j in ``row``?"""
+    from scipy.optimize import linprog
+
     sides = -(2 * row.double() - 1)[:, None] * U
     solved = linprog([0.0] * U.shape[1], sides.numpy(), [-1.0] * len(U), bounds=(None, None))
     return bool(solved.status == 0)

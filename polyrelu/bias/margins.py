@@ -29,7 +29,7 @@ from polyrelu.train import Trajectory
 from polyrelu.train import margin_gradients as gradients
 from polyrelu.train.losses import check_loss, pull, rivals
 
-LIMITS = {"exp": ("1", 1.0), "logistic": ("log 2", math.log(2)), "cross_entropy": ("log 2", math.log(2))}
+LARGEST_LOSS = {"exp": ("1", 1.0), "logistic": ("log 2", math.log(2)), "cross_entropy": ("log 2", math.log(2))}
 
 
 @final
@@ -96,7 +96,7 @@ def margins(net: nn.Module, data: Dataset, loss: str = "exp", layers: Groups | N
     ``layers``: groups of parameter names, or `homogeneity.Layer`s, where detection would not find the right ones.
     """
     words, limit = _limit(loss)
-    unit = homogeneity.unit(net, data.rows(0, min(len(data), homogeneity.ROWS)), layers)
+    unit = homogeneity.unit_norm_net(net, data.rows(0, min(len(data), homogeneity.TRIAL_ROWS)), layers)
     log_size = unit.degree * unit.log_rho
     require(log_size < 700, "|theta|^L", f"e^{log_size:.0f}", "below e^700")
     values, logs, classes = [], [], 2
@@ -207,8 +207,8 @@ def margin_history(trajectory: Trajectory, layers: Groups | None = None, toleran
 
 
 def _limit(loss: str) -> tuple[str, float]:
-    require(check_loss(loss) in LIMITS, "loss", loss, "exp, logistic or cross_entropy (others have no margin)")
-    return LIMITS[loss]
+    require(check_loss(loss) in LARGEST_LOSS, "loss", loss, "exp, logistic or cross_entropy (others have no margin)")
+    return LARGEST_LOSS[loss]
 
 
 def _inverse(log_loss: ArrayLike, loss: str) -> NDArray[np.float64]:

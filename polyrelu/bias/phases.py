@@ -9,14 +9,14 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
-from polyrelu.bias.alignment import carrying, weighted_quantiles
+from polyrelu.bias.alignment import dominant_neurons, weighted_quantiles
 from polyrelu.checks import checked
 from polyrelu.errors import InputError, require
 from polyrelu.train import History, Trajectory
 
 
 @checked
-def fallen(history: History, fall: float = 0.1) -> int | None:
+def loss_fall_index(history: History, fall: float = 0.1) -> int | None:
     """First recorded moment at which the loss has lost the share ``fall`` of its initial value."""
     require(0 <= fall < 1, "fall", fall, "a share of the loss, from 0 to below 1")
     below = np.flatnonzero(history.log_loss <= history.log_loss[0] + math.log1p(-fall))
@@ -24,7 +24,7 @@ def fallen(history: History, fall: float = 0.1) -> int | None:
 
 
 @checked
-def aligned(median: NDArray[np.float64], level: float = 0.9) -> int | None:
+def alignment_index(median: NDArray[np.float64], level: float = 0.9) -> int | None:
     """First recorded moment from which on the median alignment stays above ``level``."""
     short = np.flatnonzero(~(median >= level))
     first = int(short[-1]) + 1 if short.size else 0
@@ -38,7 +38,7 @@ def median_alignment(history: History) -> NDArray[np.float64]:
     Over the neurons that carry 99 % of the final net, each counting as its final |v_j| |w_j|; O(T h log h).
     """
     last = history.log_contribution[-1].astype(np.float64)
-    main = carrying(last)
+    main = dominant_neurons(last)
     if not main.size:
         raise InputError("trajectory: no neuron carries its final net, expected one that is not zero.")
     best = np.maximum.reduce([kind for kind in (history.cos_centre, history.cos_average) if kind.size])[:, main]
@@ -109,9 +109,9 @@ def phases(trajectory: Trajectory, cosine: float = 0.9, fall: float = 0.1) -> Ph
         raise InputError("trajectory: no neurons were recorded, expected a run of a PolyReLUNet.")
     median = median_alignment(history)
     loss = history.log_loss
-    fell = fallen(history, fall)
-    stays = None if fell is None else aligned(median[: fell + 1], cosine)
-    turned = _crossing(median, aligned(median, cosine) if stays is None else stays, cosine)
+    fell = loss_fall_index(history, fall)
+    stays = None if fell is None else alignment_index(median[: fell + 1], cosine)
+    turned = _crossing(median, alignment_index(median, cosine) if stays is None else stays, cosine)
     falls = _crossing(loss, fell, loss[0] + math.log1p(-fall))
     grown = None
     if turned is not None and falls is not None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from polyrelu.bias.alignment_field import across
+from polyrelu.bias.alignment_field import tangent_part
 
 STEPS = 300  # at most
 TURN = 0.02  # radians: error of a step, and the way a start at rest goes in ten steps
@@ -24,7 +24,7 @@ def unit(rows: Tensor) -> Tensor:
 
 def sine_to(field: Tensor, u: Tensor) -> Tensor:
     """|P_u field|/|field| of each row."""
-    sine: Tensor = torch.linalg.vector_norm(across(unit(field), u), dim=1)
+    sine: Tensor = torch.linalg.vector_norm(tangent_part(unit(field), u), dim=1)
     return sine
 
 
@@ -32,7 +32,7 @@ def circle(u: Tensor, field: Tensor, time: Tensor) -> Tensor:
     """u' = P_u field with the field held still: tan(angle/2) to it falls as exp(-|field| t)."""
     size = torch.linalg.vector_norm(field, dim=1, keepdim=True)
     ahead = unit(field)
-    side = across(ahead, u)
+    side = tangent_part(ahead, u)
     sine = torch.linalg.vector_norm(side, dim=1, keepdim=True)
     angle = torch.atan2(sine, (ahead * u).sum(1, keepdim=True))
     turn = angle - 2 * torch.atan(torch.tan(angle / 2) * torch.exp(-size * time[:, None]))

@@ -10,10 +10,9 @@ from typing import final
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.optimize import minimize
 from torch import Tensor
 
-from polyrelu.bias.alignment_field import See, across, published, pulls, summed
+from polyrelu.bias.alignment_field import See, published, pulls, summed, tangent_part
 from polyrelu.bias.sphere_flow import grouped, march, sine_to, unit
 from polyrelu.checks import answer, checked
 from polyrelu.data import Dataset
@@ -127,6 +126,8 @@ def _settled(field: Callable[[Tensor], Tensor], u: Tensor) -> Tensor:
 
 def _climb(data: Dataset, weight: Tensor, p: float, seen: See, u: Tensor) -> tuple[Tensor, float]:
     """The maximum of G on the sphere next to u, p > 1, and |P field|/|field| there."""
+    from scipy.optimize import minimize
+
     field = _at(data, weight, p, seen, u)
     scale, sine = float(torch.linalg.vector_norm(field)), float(sine_to(field[None], u[None]))
     if sine < STILL:
@@ -135,7 +136,7 @@ def _climb(data: Dataset, weight: Tensor, p: float, seen: See, u: Tensor) -> tup
     def down(w: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         size, u = float(np.linalg.norm(w)), torch.as_tensor(w / np.linalg.norm(w), device=weight.device)
         field = _at(data, weight, p, seen, u) / scale
-        return -float(field @ u) / p, -(across(field[None], u[None])[0] / size).cpu().numpy()
+        return -float(field @ u) / p, -(tangent_part(field[None], u[None])[0] / size).cpu().numpy()
 
     options = {"maxiter": 300, "ftol": 0.0, "gtol": 1e-10}
     found = minimize(down, u.cpu().numpy(), jac=True, method="L-BFGS-B", options=options).x
@@ -150,6 +151,8 @@ def _rest_on_kinks(data: Dataset, weight: Tensor, p: float, seen: See, u: Tensor
     push times their weights, and max_{|u| <= 1} G = min |a - sum_i c_i b_i| over 0 <= c_i <= 1, at the unit residual.
     A feasible c whose value exceeds G(u) by a share e leaves 1 - cos <= e to the maximum.
     """
+    from scipy.optimize import minimize
+
     push = (weight < 0).nonzero()[:, 0]
     B = torch.cat([weight[i : i + len(x), None] * seen(x.double()) for i, x in data.blocks()])
     pull, B = B[weight > 0], -B[push]

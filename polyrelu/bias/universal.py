@@ -29,7 +29,7 @@ BLOCK = 1024
 
 @final
 @dataclass(frozen=True, eq=False)
-class Universal:
+class UniversalDirection:
     """The universal direction of K centres and what it should do, float64.
 
     classes (C,), sums (C, D) : labels ([+1, -1] if binary) and the sum of the centres of each
@@ -65,7 +65,7 @@ def class_sums(centres: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
     return classes, (classes[:, None] == labels).to(centres) @ centres
 
 
-def steps_between(classes: Tensor, sums: Tensor, y: Tensor) -> list[tuple[Tensor, Tensor]]:
+def steps_to_classes(classes: Tensor, sums: Tensor, y: Tensor) -> list[tuple[Tensor, Tensor]]:
     """For every class b: (b, S_b - S_own) for points labelled ``y`` (n,), as (n, D); 0 for points of class b itself."""
     own = (y[:, None] == classes).to(sums) @ sums
     return [
@@ -74,7 +74,7 @@ def steps_between(classes: Tensor, sums: Tensor, y: Tensor) -> list[tuple[Tensor
 
 
 @checked
-def universal(centres: Tensor, labels: Tensor, net: Score | None = None, *, samples: int = 256) -> Universal:
+def universal(centres: Tensor, labels: Tensor, net: Score | None = None, *, samples: int = 256) -> UniversalDirection:
     """d0, the radius at which F breaks along it and, given a net, the one at which the net does; at every centre.
 
     Centres are in raw coordinates; a net that subtracts a centre c sees, as F then does, mu_k - c. The net is asked at
@@ -88,7 +88,7 @@ def universal(centres: Tensor, labels: Tensor, net: Score | None = None, *, samp
     predicted = torch.full((len(seen),), torch.inf, dtype=torch.float64, device=seen.device)
     found = None if net is None else predicted.clone()
     own = (labels[:, None] == classes).double() @ sums
-    for label, step in steps_between(classes, sums, labels):
+    for label, step in steps_to_classes(classes, sums, labels):
         foreign = labels != label
         size = torch.linalg.vector_norm(step, dim=1)
         way = step / torch.where(size > 0, size, 1.0)[:, None]
@@ -102,7 +102,7 @@ def universal(centres: Tensor, labels: Tensor, net: Score | None = None, *, samp
             found[foreign] = torch.minimum(
                 found[foreign], flip_radii(net, centres[foreign], labels[foreign], way[foreign], reach, samples)
             )
-    return Universal(classes, sums, predicted, found)
+    return UniversalDirection(classes, sums, predicted, found)
 
 
 @torch.no_grad()

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from polyrelu.bias.decomposition import decompose
+from polyrelu.bias import decompose
 from polyrelu.claims.averaging_nets import Pair, TwoSided, trained_pair
 from polyrelu.claims.claim import Claim, Experiment, Measured, Profile, Standing, at_least, at_most, near
 from polyrelu.data import OrthonormalMixture

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from polyrelu.bias.decomposition import decompose
+from polyrelu.bias import decompose
 from polyrelu.claims.averaging import AVERAGED, NETS, RULES, nets
 from polyrelu.claims.averaging_nets import RECIPES, Recipe, TwoSided, radii, trained_pair
 from polyrelu.claims.claim import Claim, Experiment, Measured, Profile, Standing, Verdict, at_most, near

@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping
 from itertools import pairwise
 
-from polyrelu.bias.spectrum import feature_stable_rank
+from polyrelu.bias import feature_stable_rank
 from polyrelu.claims.claim import Check, Claim, Experiment, Measured, Profile, Standing, at_least, at_most, near
 from polyrelu.claims.nets_of_digits import NAMES, needs_mnist, published_attack, sides, trained
 from polyrelu.robust.bracketing.bracket import bracket

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 
-from polyrelu.bias.correlation import correlation
+from polyrelu.bias import correlation
 from polyrelu.claims.claim import Claim, Experiment, Measured, Profile, Standing, at_least, at_most, near
 from polyrelu.claims.nets_of_digits import RECIPES, accuracy, images, needs_mnist
 from polyrelu.data import Dataset, read

@@ -16,9 +16,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from polyrelu.bias.phases import median_alignment, phases
-from polyrelu.bias.regions import cones
-from polyrelu.bias.spectrum import weight_stable_ranks
+from polyrelu.bias import cones, median_alignment, phases, weight_stable_ranks
 from polyrelu.claims.claim import Check, Claim, Experiment, Measured, Profile, Standing, at_least, at_most
 from polyrelu.claims.planar import RATE, SCALE, WIDTH, first_layer, orthogonal_points, toy_cones
 from polyrelu.data import Dataset, read

@@ -22,7 +22,7 @@ from typing import Any, final
 
 import torch
 
-from polyrelu.bias.correlation import correlation
+from polyrelu.bias import correlation
 from polyrelu.claims.claim import Claim, Experiment, Measured, Profile, Standing, at_least
 from polyrelu.claims.nets_of_digits import Followed, Head, sides
 from polyrelu.data import Dataset, read

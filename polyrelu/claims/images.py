@@ -17,8 +17,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from polyrelu.bias.homogeneity import layers
-from polyrelu.bias.margins import margin_history, margins
+from polyrelu.bias import layers, margin_history, margins
 from polyrelu.claims.claim import Check, Claim, Experiment, Measured, Profile, Standing, at_least, at_most, near
 from polyrelu.data import Dataset, read
 from polyrelu.data.images.fetch import cached

@@ -12,7 +12,7 @@ import math
 import torch
 from torch import Tensor
 
-from polyrelu.bias.alignment_field import across, alignment_field, alignment_speed
+from polyrelu.bias import alignment_field, alignment_speed, tangent_part
 from polyrelu.claims import (
     inconsistencies_averages,
     inconsistencies_digits,
@@ -80,8 +80,8 @@ def missing_sign(profile: Profile, seed: int) -> Measured:
         net = PolyReLUNet(dim, width, p, init="balanced", scale=1e-8, seed=seed, dtype=torch.float64)
         loss = (-data.y * net(data.rows())).exp().sum()
         u = unit_rows(net.weight)[0]
-        true = unit_rows(-across(torch.autograd.grad(loss, net.weight)[0], u))[0]
-        printed = unit_rows(across(alignment_field(data, net.weight.detach(), p), u))[0]
+        true = unit_rows(-tangent_part(torch.autograd.grad(loss, net.weight)[0], u))[0]
+        printed = unit_rows(tangent_part(alignment_field(data, net.weight.detach(), p), u))[0]
         moved = (true.norm(dim=1) > 0.5) & (printed.norm(dim=1) > 0.5)
         positive = net.output.detach()[0] > 0
         cosine, signed = (true * printed).sum(1), (true * unit_rows(alignment_speed(net, data))[0]).sum(1)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from polyrelu.bias.universal import flip_radii
+from polyrelu.bias import flip_radii
 from polyrelu.claims.averaging_nets import RECIPES
 from polyrelu.claims.claim import Claim, Experiment, Measured, Profile, Standing, Verdict, at_least, at_most, near
 from polyrelu.claims.nets_of_mixtures import TEST_SEED

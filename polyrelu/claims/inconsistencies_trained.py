@@ -10,8 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from polyrelu.bias.alignment import alignment
-from polyrelu.bias.kkt import kkt
+from polyrelu.bias import alignment, kkt
 from polyrelu.claims.claim import Claim, Experiment, Measured, Profile, Standing, Verdict, at_least, at_most, near
 from polyrelu.claims.nets_of_mixtures import TEST_SEED, trained
 from polyrelu.data import Dataset, OrthonormalMixture, read

@@ -16,9 +16,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from polyrelu.bias.margins import margins
-from polyrelu.bias.simplicity import odd_map, simplicity
-from polyrelu.bias.svm import svm_direction
+from polyrelu.bias import margins, odd_map, simplicity, svm_direction
 from polyrelu.claims.claim import Claim, Experiment, Measured, Profile, Standing, at_least, at_most
 from polyrelu.claims.nets_of_mixtures import TEST_SEED
 from polyrelu.claims.separable import DECADES, SLOPE, cloud, hand_built, nearest_centre_radius, penalised, slab_data

@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from polyrelu.bias.kkt import kkt
-from polyrelu.bias.margins import margin_history, monotone
+from polyrelu.bias import kkt, margin_history, monotone
 from polyrelu.claims.claim import Claim, Experiment, Measured, Profile, Standing, at_least, at_most, near
 from polyrelu.data import Dataset, OrthonormalMixture
 from polyrelu.nets import PolyReLUNet

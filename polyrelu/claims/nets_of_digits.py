@@ -19,7 +19,7 @@ from typing import Any, final
 import torch
 from torch import Tensor, nn
 
-from polyrelu.bias.spectrum import feature_stable_rank
+from polyrelu.bias import feature_stable_rank
 from polyrelu.claims.claim import Profile
 from polyrelu.data import Dataset, read
 from polyrelu.data.images.fetch import cached

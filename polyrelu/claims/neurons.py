@@ -12,7 +12,7 @@ from itertools import pairwise
 
 import torch
 
-from polyrelu.bias.alignment import alignment
+from polyrelu.bias import alignment
 from polyrelu.claims.claim import Check, Claim, Experiment, Measured, Profile, Standing, at_least, at_most, near
 from polyrelu.claims.compared import drawn
 from polyrelu.claims.nets_of_mixtures import Trained, ideal, trained
@@ -35,7 +35,7 @@ def look(run: Trained, p: float) -> Measured:
     assert seen.centres is not None and seen.covered is not None
     mixture = run.mixture
     averages = run.net.directions().double() @ mixture.class_averages.double().T
-    everyone, carriers = torch.cat([averages, seen.centres], dim=1), seen.carriers
+    everyone, carriers = torch.cat([averages, seen.centres], dim=1), seen.dominant
     table = everyone[carriers]
     to_average, to_centre = table[:, :2].amax(dim=1), table[:, 2:].amax(dim=1)
     values = {

@@ -13,9 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from polyrelu.bias.alignment import alignment
-from polyrelu.bias.alignment_field import across, alignment_field
-from polyrelu.bias.stationary_directions import stationary_directions
+from polyrelu.bias import alignment, alignment_field, stationary_directions, tangent_part
 from polyrelu.claims.claim import Check, Claim, Experiment, Measured, Profile, Standing, at_least, at_most
 from polyrelu.data import OrthonormalMixture
 from polyrelu.nets import PolyReLUNet
@@ -46,9 +44,9 @@ def picture(profile: Profile, seed: int, p: int) -> Measured:
     share = (after[dead] - after.max()).exp()
     target = averages if p == 1 else found.centres
     values = {
-        f"smallest cosine of a large neuron to its goal, p={p}": float(target.amax(1)[found.carriers].min()),
-        f"goals without a large neuron, p={p}": float((target[found.carriers] < 0.99).all(0).sum()),
-        f"large neurons, p={p}": float(len(found.carriers)),
+        f"smallest cosine of a large neuron to its goal, p={p}": float(target.amax(1)[found.dominant].min()),
+        f"goals without a large neuron, p={p}": float((target[found.dominant] < 0.99).all(0).sum()),
+        f"large neurons, p={p}": float(len(found.dominant)),
         f"neurons no point activates after alignment, p={p}": float(dead.sum()),
         f"growth of their norms afterwards, p={p}": _largest(growth),
         f"largest of them / largest of all, p={p}": _largest(share),
@@ -82,7 +80,7 @@ def formula(profile: Profile, seed: int) -> Measured:
         assert isinstance(after, PolyReLUNet)
         u = net.directions()
         turned = after.directions() - u
-        field = across(alignment_field(data, u, p), u)
+        field = tangent_part(alignment_field(data, u, p), u)
         sign = net.output[0].detach().sign()
         with_sign, without = _cosines(turned, sign[:, None] * field), _cosines(turned, field)
         values |= {

@@ -15,9 +15,7 @@ from collections.abc import Mapping
 import numpy as np
 import torch
 
-from polyrelu.bias.kkt import kkt
-from polyrelu.bias.lipschitz import lipschitz_radius
-from polyrelu.bias.universal import flip_radii
+from polyrelu.bias import flip_radii, kkt, lipschitz_radius
 from polyrelu.claims.claim import Check, Claim, Experiment, Measured, Profile, Standing, at_least, at_most, near
 from polyrelu.claims.nets_of_mixtures import TEST_SEED, trained
 from polyrelu.data import Dataset, NearlyOrthogonalSphere, OrthonormalMixture

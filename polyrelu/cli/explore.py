@@ -37,19 +37,14 @@ def explore(
         try:
             import uvicorn
 
-            from polyrelu.explorer.server import application, warm
+            from polyrelu.explorer import application, read_run, warm_up
         except ModuleNotFoundError as error:
             if error.name in ("uvicorn", "starlette"):
                 fail(MISSING)
             raise
-        own = None
-        if folder is not None:
-            from polyrelu.explorer.saved_run import read
-
-            own = read(folder)
-        app = application(own)
+        app = application(None if folder is None else read_run(folder))
         listener = listen(port)
-        warm()
+        warm_up()
         address = f"http://127.0.0.1:{listener.getsockname()[1]}/"
         typer.echo(address)
         if not no_browser:

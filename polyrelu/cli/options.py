@@ -63,6 +63,6 @@ def fail(message: str) -> NoReturn:
 def check_cluster(engine: str, address: str | None) -> None:
     """Say within seconds that there is no Ray cluster at an address, before anything else is loaded."""
     if engine == "ray" and address is not None:
-        from polyrelu.sweep.engines.ray_address import probe_address
+        from polyrelu.sweep import probe_address
 
         probe_address(address)

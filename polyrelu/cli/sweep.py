@@ -148,7 +148,7 @@ def _tell(failures: Sequence[Record], folder: Path) -> None:
 
 
 def _plain(record: Record) -> dict[str, Any]:
-    from polyrelu.sweep.values import encode
+    from polyrelu.sweep import encode
 
     return {
         "settings": encode(record.settings),

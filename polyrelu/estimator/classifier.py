@@ -23,7 +23,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from polyrelu.bias.subclasses import estimate_subclasses
+from polyrelu.bias import estimate_subclasses
 from polyrelu.data.rows import check_finite, read
 from polyrelu.errors import InputError, require
 from polyrelu.estimator.head_training.head_data import (

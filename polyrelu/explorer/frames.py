@@ -17,8 +17,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from polyrelu.bias.decomposition import decompose
-from polyrelu.bias.phases import phases
+from polyrelu.bias import decompose, phases
 from polyrelu.explorer.problem import Problem
 from polyrelu.nets import Polar, PolyReLUNet
 from polyrelu.train import Trajectory, flow

@@ -28,7 +28,7 @@ DRAWN = 2000  # points of the mixture that class averages and dots are of
 
 @final
 @dataclass(frozen=True, eq=False)
-class Own:
+class SavedRun:
     """A run that was read: its settings, its trajectory and the mixture it was trained on."""
 
     name: str
@@ -68,7 +68,7 @@ class Own:
         return {"own": self.name, "command": command, "samples": samples, "drawn": len(self.problem.train)}
 
 
-def read(folder: str | Path) -> Own:
+def read_run(folder: str | Path) -> SavedRun:
     """The run in a folder, or a sentence why it cannot be shown."""
     path = Path(folder)
     for name in (RECORD, NET, TRAJECTORY):
@@ -84,7 +84,7 @@ def read(folder: str | Path) -> Own:
     train = mixture.sample(min(settings.samples, DRAWN), settings.seed)
     test = mixture.sample(TEST, settings.seed + 1)
     problem = Problem(_near(settings, positive, negative), net, train, test, mixture.centres, mixture.labels)
-    return Own(path.resolve().name, settings, run, problem)
+    return SavedRun(path.resolve().name, settings, run, problem)
 
 
 def _readable(path: Path) -> None:

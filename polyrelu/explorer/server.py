@@ -11,7 +11,7 @@ import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from starlette.applications import Starlette
 from starlette.datastructures import Headers, MutableHeaders
@@ -29,10 +29,8 @@ from polyrelu.explorer.claim_page import claim_page
 from polyrelu.explorer.parameters import CHOICES, Setting, table
 from polyrelu.explorer.presets import PRESETS
 from polyrelu.explorer.problem import problem
+from polyrelu.explorer.saved_run import SavedRun
 from polyrelu.explorer.sessions import SUPERSEDED, Tabs
-
-if TYPE_CHECKING:  # it loads all that draws figures
-    from polyrelu.explorer.saved_run import Own
 
 HERE = ("127.0.0.1", "localhost")
 SMALL, LARGE = 10_000, 64_000_000  # bytes of a question, and of a recording to be exported
@@ -92,7 +90,7 @@ async def body(request: Request, most: int = SMALL) -> dict[str, Any]:
     return found
 
 
-def application(own: Own | None = None) -> Starlette:
+def application(own: SavedRun | None = None) -> Starlette:
     """The server of the explorer; ``own`` is a run to show first."""
     tabs = Tabs()
 
@@ -162,7 +160,7 @@ def application(own: Own | None = None) -> Starlette:
     return app
 
 
-def about(own: Own | None) -> dict[str, Any]:
+def about(own: SavedRun | None) -> dict[str, Any]:
     """What the page knows before it asks."""
     return {
         "version": __version__,
@@ -173,7 +171,7 @@ def about(own: Own | None) -> dict[str, Any]:
     }
 
 
-def warm() -> None:
+def warm_up() -> None:
     """One small flow and a radius, told to nobody: what is loaded at first use is ready for the page."""
     recording = frames.stream(problem(Setting(p=3, dim=6, samples=20, width=4)), lambda message: None)[0]
     question = plane.Question(frame=0, centres=(0, 1), point=(1.0, 0.0), label=1, pgd=0.0)

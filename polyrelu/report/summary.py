@@ -6,7 +6,7 @@ import math
 from dataclasses import asdict, dataclass
 from typing import final
 
-from polyrelu.bias.alignment import POINTS_AT, alignment
+from polyrelu.bias import ALIGNED_COSINE, alignment
 from polyrelu.checks import checked
 from polyrelu.data import Dataset
 from polyrelu.nets import PolyReLUNet
@@ -75,13 +75,13 @@ class RunSummary:
         if self.cos_average is not None:
             rows.append(("… mean cosine to the nearest class average", f"{self.cos_average:.4f}"))
         if self.covered is not None:
-            rows.append((f"Centres they cover (cosine > {POINTS_AT})", f"{self.covered} of {self.centres}"))
+            rows.append((f"Centres they cover (cosine > {ALIGNED_COSINE})", f"{self.covered} of {self.centres}"))
         return rows
 
     def learned(self) -> str:
         """What the neurons that carry the net point at, in two words."""
-        at_average = self.cos_average is not None and self.cos_average > POINTS_AT
-        at_centre = self.cos_centre is not None and self.cos_centre > POINTS_AT
+        at_average = self.cos_average is not None and self.cos_average > ALIGNED_COSINE
+        at_centre = self.cos_centre is not None and self.cos_centre > ALIGNED_COSINE
         if at_average:
             return "class averages, which are the centres" if at_centre else "class averages"
         if at_centre:
@@ -95,15 +95,15 @@ class RunSummary:
         who = f"{self.carrying} of {self.width} neurons carry the net"
         average = f"class averages (mean cosine {self.cos_average:.3f})"
         if self.cos_centre is None:
-            verb = "point" if self.cos_average > POINTS_AT else "do not point"
+            verb = "point" if self.cos_average > ALIGNED_COSINE else "do not point"
             return f"{who} and {verb} at the {average}."
-        if self.cos_centre > POINTS_AT:
+        if self.cos_centre > ALIGNED_COSINE:
             every = "all" if self.covered == self.centres else f"{self.covered} of"
             return (
                 f"{who}, each points at a single sub-class centre (mean cosine {self.cos_centre:.3f}), "
                 f"and {every} {self.centres} centres are covered."
             )
-        if self.cos_average > POINTS_AT:
+        if self.cos_average > ALIGNED_COSINE:
             return f"{who} and point at the {average}, not at single sub-classes ({self.cos_centre:.3f})."
         return f"{who} and point neither at {average} nor at sub-class centres ({self.cos_centre:.3f})."
 
@@ -129,12 +129,12 @@ def summarise(trajectory: Trajectory, data: Dataset) -> RunSummary:
 def _look_at(net: PolyReLUNet, data: Dataset) -> dict[str, float | int | None]:
     """Who carries the net, and what they point at."""
     seen = alignment(net, data)
-    found: dict[str, float | int | None] = {"width": net.width, "carrying": len(seen.carriers)}
-    if not len(seen.carriers):
+    found: dict[str, float | int | None] = {"width": net.width, "carrying": len(seen.dominant)}
+    if not len(seen.dominant):
         return found
-    found["cos_average"] = float(seen.averages[seen.carriers].amax(1).mean())
+    found["cos_average"] = float(seen.averages[seen.dominant].amax(1).mean())
     if seen.centres is not None and seen.covered is not None:
-        found["cos_centre"] = float(seen.centres[seen.carriers].amax(1).mean())
+        found["cos_centre"] = float(seen.centres[seen.dominant].amax(1).mean())
         found["centres"], found["covered"] = len(seen.covered), int(seen.covered.sum())
     return found
 

@@ -5,19 +5,25 @@ for record in run_sweep(sweep, "out/sweep", workers=2):
     print(record.settings["p"], record.result)
 """
 
+from polyrelu.sweep.engines import probe_address
 from polyrelu.sweep.function import find, sweepable, version
-from polyrelu.sweep.record import Record, Watcher
+from polyrelu.sweep.record import Record, Silent, Watcher
 from polyrelu.sweep.run import run_sweep
 from polyrelu.sweep.status import Status, export, read_records, status
 from polyrelu.sweep.sweep import Sweep
+from polyrelu.sweep.values import digest, encode
 
 __all__ = [
     "Record",
+    "Silent",
     "Status",
     "Sweep",
     "Watcher",
+    "digest",
+    "encode",
     "export",
     "find",
+    "probe_address",
     "read_records",
     "run_sweep",
     "status",

@@ -48,7 +48,7 @@ def mixture(
     """
     import torch
 
-    from polyrelu.bias.alignment import alignment
+    from polyrelu.bias import alignment
     from polyrelu.data import OrthonormalMixture, parse_clusters
     from polyrelu.nets import AverageClassifier, CentreClassifier, PolyReLUNet
     from polyrelu.robust.distance.distance import dist
@@ -75,9 +75,9 @@ def mixture(
         "log10_loss": out.log10_loss,
         "accuracy": out.accuracy,
         "evaluations": out.evaluations,
-        "neurons": len(seen.carriers),
-        "cos_centre": float(seen.centres[seen.carriers].amax(1).mean()),
-        "cos_average": float(seen.averages[seen.carriers].amax(1).mean()),
+        "neurons": len(seen.dominant),
+        "cos_centre": float(seen.centres[seen.dominant].amax(1).mean()),
+        "cos_average": float(seen.averages[seen.dominant].amax(1).mean()),
         "covered": int(seen.covered.sum()),
         "dist_average": dist(net, AverageClassifier(mix.centres, mix.labels), seed=seed).value,
         "dist_centre": dist(net, CentreClassifier(mix.centres, mix.labels, p=p), seed=seed).value,

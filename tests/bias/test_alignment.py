@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from polyrelu import Dataset, InputError, OrthonormalMixture, PolyReLUNet
-from polyrelu.bias.alignment import alignment, balance, carrying, weighted_quantiles
+from polyrelu.bias import alignment, balance, dominant_neurons, weighted_quantiles
 from polyrelu.nets import AverageClassifier, CentreClassifier
 
 F64 = torch.float64
@@ -17,23 +17,23 @@ MIX = OrthonormalMixture(dim=20, positive=6, negative=4, alpha=0.0, rotate=3, dt
 def test_carriers_are_the_fewest_that_reach_the_share():
     # Contributions 1, 60, 30, 9: 60 + 30 + 9 = 99 of 100 is just enough, the 1 is not needed.
     logs = np.log([1.0, 60.0, 30.0, 9.0])
-    assert carrying(logs, 0.98).tolist() == [1, 2, 3]
-    assert carrying(logs, 0.5).tolist() == [1]
-    assert carrying(logs, 0.995).tolist() == [1, 2, 3, 0]
+    assert dominant_neurons(logs, 0.98).tolist() == [1, 2, 3]
+    assert dominant_neurons(logs, 0.5).tolist() == [1]
+    assert dominant_neurons(logs, 0.995).tolist() == [1, 2, 3, 0]
 
 
 def test_carriers_do_not_depend_on_the_size_of_the_net():
     logs = np.log([5.0, 1.0, 3.0, 0.001])
-    assert carrying(logs - 2000).tolist() == carrying(logs).tolist() == [0, 2, 1]
+    assert dominant_neurons(logs - 2000).tolist() == dominant_neurons(logs).tolist() == [0, 2, 1]
 
 
 @pytest.mark.parametrize("logs", [[], [-np.inf, -np.inf], [np.nan, 0.0]])
 def test_nothing_carries_an_empty_or_broken_net(logs):
-    assert carrying(np.array(logs)).size == 0
+    assert dominant_neurons(np.array(logs)).size == 0
 
 
 def test_a_dead_neuron_carries_nothing():
-    assert carrying(np.array([0.0, -np.inf])).tolist() == [0]
+    assert dominant_neurons(np.array([0.0, -np.inf])).tolist() == [0]
 
 
 def test_quantiles_with_equal_weights_are_order_statistics():
@@ -62,7 +62,7 @@ def test_the_ideal_nets_point_at_what_they_are_made_of():
     assert three.best_centre == pytest.approx(1)
     assert three.best_average == pytest.approx(6**-0.5)
     assert bool(three.covered.all())
-    assert sorted(three.carriers.tolist()) == list(range(10))
+    assert sorted(three.dominant.tolist()) == list(range(10))
 
 
 def net_of(W, v, **settings):
@@ -77,7 +77,7 @@ def test_small_neurons_count_for_little():
     data = MIX.sample(100, seed=0)
     W = torch.cat([MIX.centres[:2], -MIX.centres[:3]])
     found = alignment(net_of(W, torch.tensor([60.0, 38, 1, 0.5, 0.5])), data)
-    assert found.carriers.tolist() == [0, 1, 2]
+    assert found.dominant.tolist() == [0, 1, 2]
     assert found.covered.tolist() == [True, True] + [False] * 8
     assert found.best_centre == pytest.approx(1)
 
@@ -100,7 +100,7 @@ def test_alignment_turns_with_the_data_and_keeps_the_order_of_neurons():
     one, other = alignment(net_of(W, v), data), alignment(net_of(W[order] @ Q, v[order]), turned)
     assert torch.allclose(one.centres[order], other.centres, atol=1e-12)
     assert other.best_centre == pytest.approx(one.best_centre)
-    assert [int(order[j]) for j in other.carriers] == one.carriers.tolist()
+    assert [int(order[j]) for j in other.dominant] == one.dominant.tolist()
 
 
 def test_classes_in_their_order_and_data_without_centres():
@@ -112,7 +112,7 @@ def test_classes_in_their_order_and_data_without_centres():
 
 def test_a_net_of_zeros_has_no_carriers():
     found = alignment(net_of(torch.zeros(3, 20), torch.zeros(3)), MIX.sample(50, seed=0))
-    assert (len(found.carriers), found.best_average, found.best_centre) == (0, None, None)
+    assert (len(found.dominant), found.best_average, found.best_centre) == (0, None, None)
     assert not bool(found.covered.any())
 
 
@@ -122,7 +122,7 @@ def test_a_start_of_any_size_is_aligned_alike():
         alignment(PolyReLUNet(20, 9, 3, init="balanced", scale=s, seed=1, dtype=F64), data) for s in (1.0, 1e-300)
     )
     assert torch.allclose(one.centres, tiny.centres, atol=1e-12)
-    assert one.carriers.tolist() == tiny.carriers.tolist()
+    assert one.dominant.tolist() == tiny.dominant.tolist()
     assert one.best_average == pytest.approx(tiny.best_average)
 
 

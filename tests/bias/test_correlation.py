@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 
-from polyrelu.bias.correlation import correlation
+from polyrelu.bias import correlation
 from polyrelu.data import Dataset, OrthonormalMixture, read
 from polyrelu.errors import InputError
 

@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch.nn import functional
 
-from polyrelu.bias.decomposition import ALONE, NEITHER, NOTHING, decompose
+from polyrelu.bias import NO_OWN_COEFFICIENT, ONE_SUBCLASS, OUTSIDE_SPAN, decompose
 from polyrelu.data import OrthonormalMixture
 from polyrelu.errors import InputError
 from polyrelu.nets import MLP, AverageClassifier, CentreClassifier, FixedOutputNet, GroupedNet, PolyReLUNet
@@ -95,7 +95,7 @@ def test_rotation_scale_and_neuron_order_change_nothing():
     second = decompose(other, 40 * correlated() @ turn, LABELS)
     torch.testing.assert_close(second.coefficients, first.coefficients[order])
     assert second.learned().score == pytest.approx(first.learned().score, abs=1e-12)
-    assert second.learned().verdict == first.learned().verdict == NEITHER
+    assert second.learned().verdict == first.learned().verdict == OUTSIDE_SPAN
 
 
 def test_centres_are_seen_as_the_net_sees_them_even_when_they_become_dependent():
@@ -186,7 +186,7 @@ def test_grouped_net_belongs_to_the_class_of_its_centre():
     with torch.no_grad():
         net.weight.copy_(orthonormal()[:, None].expand(10, 2, 30))
     assert decompose(net, orthonormal(), LABELS).learned().score == pytest.approx(1)
-    assert decompose(net, orthonormal(), torch.arange(10)).learned().verdict == ALONE
+    assert decompose(net, orthonormal(), torch.arange(10)).learned().verdict == ONE_SUBCLASS
     by_class = GroupedNet(30, 2, 1, dtype=torch.float64)
     classes = (LABELS < 0).long()
     with torch.no_grad():
@@ -217,7 +217,7 @@ def test_weights_make_the_weighted_average_score_0():
 
 def test_a_net_without_own_coefficients_says_so():
     found = decompose(-orthonormal()[:2], orthonormal(), LABELS, owners=torch.ones(2)).learned()
-    assert found.verdict == NOTHING and math.isnan(found.score)
+    assert found.verdict == NO_OWN_COEFFICIENT and math.isnan(found.score)
 
 
 @pytest.mark.parametrize(

@@ -8,12 +8,7 @@ import pytest
 import torch
 
 from polyrelu import Dataset, InputError, OrthonormalMixture, PolyReLUNet, Status, Until, flow
-from polyrelu.bias.correlation import correlation
-from polyrelu.bias.homogeneity import layers
-from polyrelu.bias.kkt import kkt
-from polyrelu.bias.margins import margins, monotone
-from polyrelu.bias.stationary_directions import stationary_directions
-from polyrelu.bias.subclasses import estimate_subclasses
+from polyrelu.bias import correlation, estimate_subclasses, kkt, layers, margins, monotone, stationary_directions
 from polyrelu.nets import PlainPolyNet
 
 F64 = torch.float64
@@ -55,7 +50,7 @@ def test_an_interrupt_between_phases_keeps_the_run(monkeypatch):
     def stop(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(importlib.import_module("polyrelu.train.flow"), "ready", stop)
+    monkeypatch.setattr(importlib.import_module("polyrelu.train.gradient_flow.flow"), "ready", stop)
     out = flow(PolyReLUNet(6, 20, 3.0, init="balanced", scale=0.1, dtype=F64), blobs(), until=Until(log10_loss=-50))
     assert out.status is Status.INTERRUPTED and out.log10_loss < -4
 

@@ -9,8 +9,7 @@ from scipy.optimize import minimize
 from torch.nn.functional import normalize
 
 from polyrelu import Dataset, InputError, OrthonormalMixture, PolyReLUNet
-from polyrelu.bias.alignment_field import alignment_field, alignment_speed
-from polyrelu.bias.stationary_directions import stationary_directions
+from polyrelu.bias import alignment_field, alignment_speed, stationary_directions
 
 F64 = torch.float64
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from polyrelu.bias.homogeneity import Layer, layers, unit
+from polyrelu.bias import Layer, layers, unit_norm_net
 from polyrelu.errors import InputError
 from polyrelu.nets import (
     MLP,
@@ -129,7 +129,7 @@ def test_a_frozen_layer_is_a_constant():
 )
 def test_unit_divides_the_norm_out(net):
     X = torch.randn(7, 4, generator=torch.Generator().manual_seed(0)).double()
-    one = unit(net, X)
+    one = unit_norm_net(net, X)
     rho = math.sqrt(sum(float(part.detach().double().square().sum()) for part in net.parameters()))
     assert one.log_rho == pytest.approx(math.log(rho), abs=1e-7)
     assert sum(float(part.square().sum()) for part in one.net.parameters()) == pytest.approx(1, abs=1e-12)
@@ -141,11 +141,11 @@ def test_unit_of_weights_no_float_holds():
     # |w_j| = 1e-300 sqrt(D): |theta|^2 would underflow, log |theta| does not, and the direction is kept
     small, plain = (PolyReLUNet(4, 6, p=3.0, init="balanced", scale=scale, seed=3) for scale in (1e-300, 1.0))
     X = torch.randn(7, 4, generator=torch.Generator().manual_seed(0)).double()
-    a, b = unit(small, X), unit(plain, X)
+    a, b = unit_norm_net(small, X), unit_norm_net(plain, X)
     assert a.log_rho - b.log_rho == pytest.approx(-300 * math.log(10), abs=1e-6)
     assert torch.allclose(a.net(X), b.net(X), rtol=1e-6)
 
 
 def test_zero_weights_have_no_direction():
     with pytest.raises(InputError, match="not all 0"):
-        unit(LogisticRegression(4), torch.eye(4))
+        unit_norm_net(LogisticRegression(4), torch.eye(4))

@@ -8,8 +8,8 @@ import torch
 from scipy.optimize import minimize, nnls
 from torch.func import functional_call
 
-from polyrelu.bias.homogeneity import unit
-from polyrelu.bias.kkt import kkt, least_squares
+from polyrelu.bias import kkt, unit_norm_net
+from polyrelu.bias.kkt import least_squares
 from polyrelu.data import Dataset
 from polyrelu.errors import InputError
 from polyrelu.nets import (
@@ -162,7 +162,7 @@ def test_gram_and_sums_are_those_of_autograd(net, groups, monkeypatch):
     generator = torch.Generator().manual_seed(0)
     X, outputs = torch.randn(9, 4, generator=generator, dtype=F64), net.outputs
     E = torch.randn(9, outputs, generator=generator, dtype=F64)
-    one = unit(net, X, groups)
+    one = unit_norm_net(net, X, groups)
     J = jacobian(one, X, E)
     theta = torch.cat([gradients.theta(one)[name].flatten() for name in one.names])
     monkeypatch.setattr(gradients, "ENTRIES", 4 * theta.numel())  # blocks of four rows

@@ -3,9 +3,8 @@ import math
 import pytest
 import torch
 
-from polyrelu.bias.decomposition import ALONE
-from polyrelu.bias.decoupling import bootstrap_centres, decoupling
-from polyrelu.bias.subclasses import known_subclasses
+from polyrelu.bias import ONE_SUBCLASS, decoupling, known_subclasses
+from polyrelu.bias.decoupling import bootstrap_centres
 from polyrelu.data import Dataset, OrthonormalMixture
 from polyrelu.errors import InputError
 from polyrelu.nets import AverageClassifier, CentreClassifier, PolyReLUNet
@@ -62,7 +61,9 @@ def test_the_deviation_shrinks_with_the_root_of_the_rows():
 def test_single_blobs_are_undefined_in_words():
     blobs = OrthonormalMixture(50, 1, 1, 0.3).sample(300, seed=0)
     found = decoupling(PolyReLUNet(50, 5, 1.0), Dataset(blobs.X, blobs.y), most=4)
-    assert found.learned.verdict == ALONE and math.isnan(found.learned.score) and found.subclasses.counts == (1, 1)
+    assert (
+        found.learned.verdict == ONE_SUBCLASS and math.isnan(found.learned.score) and found.subclasses.counts == (1, 1)
+    )
 
 
 def test_subclasses_are_sought_from_where_the_net_looks():

@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from polyrelu.bias import lipschitz, lipschitz_radius
 from polyrelu.bias.layer_norms import filter_norm
-from polyrelu.bias.lipschitz import lipschitz, lipschitz_radius
 from polyrelu.data import Dataset, OrthonormalMixture
 from polyrelu.errors import InputError
 from polyrelu.nets import (

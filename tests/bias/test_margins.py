@@ -10,7 +10,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polyrelu.bias.margins import margin_history, margins, monotone, smoothed_log_margin
+from polyrelu.bias import margin_history, margins, monotone, smoothed_log_margin
 from polyrelu.data import Dataset
 from polyrelu.errors import InputError
 from polyrelu.nets import MLP, LogisticRegression, PlainPolyNet, PolyReLUNet, TanhNet

@@ -9,7 +9,7 @@ import torch
 
 import polyrelu
 from polyrelu import InputError, OrthonormalMixture, PolyReLUNet, Status, Trajectory
-from polyrelu.bias.phases import aligned, fallen, median_alignment, phases
+from polyrelu.bias import alignment_index, loss_fall_index, median_alignment, phases
 from polyrelu.train import History
 
 
@@ -107,15 +107,15 @@ def test_times_no_float_holds():
 
 
 def test_aligned_means_from_then_on():
-    assert aligned(np.array([0.1, 0.95, 0.5, 0.92, 0.99])) == 3
-    assert aligned(np.array([0.1, 0.95, 0.5])) is None
-    assert aligned(np.array([0.95])) == 0
+    assert alignment_index(np.array([0.1, 0.95, 0.5, 0.92, 0.99])) == 3
+    assert alignment_index(np.array([0.1, 0.95, 0.5])) is None
+    assert alignment_index(np.array([0.95])) == 0
 
 
 def test_fallen_is_the_first_moment_below():
     history = record([[0.5]] * 4, [1, 0.95, 0.89, 0.5]).history
-    assert fallen(history) == 2
-    assert fallen(history, 0.6) is None
+    assert loss_fall_index(history) == 2
+    assert loss_fall_index(history, 0.6) is None
 
 
 @pytest.mark.parametrize("p", [1.0, 3.0])

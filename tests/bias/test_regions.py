@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from polyrelu import Dataset, InputError, OrthonormalMixture, PolyReLUNet
-from polyrelu.bias.regions import BORDER, VOID, class_regions, cones, regions
+from polyrelu.bias import class_regions, cones, regions
+from polyrelu.bias.regions import BORDER, VOID
 from polyrelu.nets import AverageClassifier, CentreClassifier, FixedOutputNet
 
 F64 = torch.float64

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from polyrelu.bias.simplicity import odd_map, simplicity
+from polyrelu.bias import odd_map, simplicity
 from polyrelu.data import Dataset, OrthonormalMixture, SymmetricSeparable
 from polyrelu.errors import InputError
 from polyrelu.nets import MLP, LeakyReLUNet, LogisticRegression, PolyReLUNet, TanhNet

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from polyrelu.bias.spectrum import effective_neurons, feature_stable_rank, stable_rank, weight_stable_ranks
+from polyrelu.bias import effective_neurons, feature_stable_rank, stable_rank, weight_stable_ranks
 from polyrelu.data import Dataset, OrthonormalMixture, read
 from polyrelu.errors import InputError
 from polyrelu.nets import (

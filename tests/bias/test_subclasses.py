@@ -1,8 +1,8 @@
 import pytest
 import torch
 
+from polyrelu.bias import estimate_subclasses, known_subclasses
 from polyrelu.bias.spherical_kmeans import spherical_kmeans, stability
-from polyrelu.bias.subclasses import estimate_subclasses, known_subclasses
 from polyrelu.data import Dataset, OrthonormalMixture
 from polyrelu.errors import InputError
 

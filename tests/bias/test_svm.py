@@ -7,7 +7,7 @@ import pytest
 import torch
 from sklearn.svm import SVC
 
-from polyrelu.bias.svm import cosine_to_svm, svm_direction
+from polyrelu.bias import cosine_to_svm, svm_direction
 from polyrelu.data import Dataset, OrthonormalMixture, SymmetricSeparable
 from polyrelu.errors import InputError
 from polyrelu.nets import LogisticRegression, PolyReLUNet

@@ -3,7 +3,7 @@ import math
 import pytest
 import torch
 
-from polyrelu.bias.universal import class_sums, flip_radii, gradient_to_margin, universal
+from polyrelu.bias import class_sums, flip_radii, gradient_to_margin, universal
 from polyrelu.data import OrthonormalMixture
 from polyrelu.errors import InputError
 from polyrelu.nets import AverageClassifier, CentreClassifier, PolyReLUNet

@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 import torch
 
-from polyrelu.bias.homogeneity import layers
+from polyrelu.bias import layers
 from polyrelu.claims import images
 from polyrelu.claims.claim import PROFILES, Measured, Verdict, at
 from polyrelu.claims.judge import Outcome, judge

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from polyrelu.bias.margins import margins
+from polyrelu.bias import margins
 from polyrelu.claims.claim import PROFILES, Measured, Verdict, at
 from polyrelu.claims.judge import Outcome, judge
 from polyrelu.claims.linear import CLAIMS

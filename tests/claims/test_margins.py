@@ -6,7 +6,7 @@ import math
 import pytest
 import torch
 
-from polyrelu.bias.margins import monotone
+from polyrelu.bias import monotone
 from polyrelu.claims import margins
 from polyrelu.claims.claim import PROFILES, Measured, Verdict, at
 from polyrelu.claims.judge import Outcome, judge

@@ -32,7 +32,7 @@ DROPPED = {
     "diagnose": (["diagnose", "{made}/rows.npz", "-o", "out/page.html"], "polyrelu.workflows.diagnose.diagnose:_subjects:1",  # noqa: E501
                  "interrupted while reading the data; out/page.html is not written. The same command begins anew"),
     "export": (["export", "{made}/head.safetensors", "-o", "out/head.pt2"], "os:fsync:1", NEW),
-    "explore": (["explore", "--port", "0", "--no-browser"], "polyrelu.explorer.server:warm:1",
+    "explore": (["explore", "--port", "0", "--no-browser"], "polyrelu.explorer:warm_up:1",
                 "the explorer has ended; files that were saved from it are kept"),
     "reproduce": (["reproduce", "--only", "A3", "--out", "out"], "polyrelu.workflows.reproduce.reproduction:write_page:1",  # noqa: E501
                   "finished measurements are kept, and the same command goes on from there"),

@@ -19,7 +19,7 @@ class Served:
         uvicorn = pytest.importorskip("uvicorn", reason="the explorer needs the extra 'web'")
         pytest.importorskip("starlette", reason="the explorer needs the extra 'web'")
         from polyrelu.cli.explore import listen
-        from polyrelu.explorer.server import application
+        from polyrelu.explorer import application
 
         self.app = application(own)
         self.socket = listen(port)

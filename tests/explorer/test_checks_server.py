@@ -9,9 +9,9 @@ import pytest
 
 pytest.importorskip("starlette", reason="the explorer needs the extra 'web'")
 
-from polyrelu.explorer import server
+from polyrelu.explorer import application, server
 from polyrelu.explorer.export import policy
-from polyrelu.explorer.server import LARGE, SMALL, Guard, application, local
+from polyrelu.explorer.server import LARGE, SMALL, Guard, local
 from polyrelu.explorer.sessions import SUPERSEDED
 
 HOST = "127.0.0.1:8080"

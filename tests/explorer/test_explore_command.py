@@ -51,7 +51,7 @@ def test_a_folder_without_a_run_is_said(tmp_path):
 
 def test_a_run_of_one_s_own_is_told_as_it_was_recorded(folder):
     messages = []
-    mine = own.read(folder)
+    mine = own.read_run(folder)
     recording = mine.tell(messages.append)
     seen = [message for message in messages if message["kind"] == "frame"]
     assert [frame["clock"] for frame in seen] == mine.run.history.clock.tolist()
@@ -72,7 +72,7 @@ def changed(folder, out, **settings):
 
 
 def test_large_runs_fit_the_sliders(folder, tmp_path):
-    mine = own.read(changed(folder, tmp_path / "large", samples=10**6, init=1e-310 * 1e5, start="nudged"))
+    mine = own.read_run(changed(folder, tmp_path / "large", samples=10**6, init=1e-310 * 1e5, start="nudged"))
     assert mine.problem.setting.samples == 5000
     assert mine.problem.setting.log10_scale == -300
     assert (mine.about()["samples"], mine.about()["drawn"]) == (10**6, 2000)  # the page says so
@@ -80,7 +80,7 @@ def test_large_runs_fit_the_sliders(folder, tmp_path):
 
 def test_a_record_of_another_net_is_said(folder, tmp_path):
     with pytest.raises(InputError, match="a net of dimension 13"):
-        own.read(changed(folder, tmp_path / "other", dim=13))
+        own.read_run(changed(folder, tmp_path / "other", dim=13))
 
 
 def test_a_file_that_may_not_be_read_is_named(folder, monkeypatch):
@@ -89,13 +89,13 @@ def test_a_file_that_may_not_be_read_is_named(folder, monkeypatch):
 
     monkeypatch.setattr(Path, "open", refused)
     with pytest.raises(InputError, match=r"run\.json: expected a file that may be read"):
-        own.read(folder)
+        own.read_run(folder)
 
 
 def test_a_run_in_float64_is_looked_at_in_float64(folder, tmp_path):
     sizes = ["--dim", "6", "--samples", "30", "--width", "8", "--clusters", "2+2", "--dtype", "float64"]
     assert CliRunner().invoke(app, ["flow", *sizes, "--out", str(tmp_path / "exact"), "--quiet"]).exit_code == 0
-    mine = own.read(tmp_path / "exact")
+    mine = own.read_run(tmp_path / "exact")
     recording = mine.tell(lambda message: None)
     net = recording.net(recording.frames[-1])
     assert net.dtype == torch.float64

@@ -370,7 +370,7 @@ def test_sphere_axes_follow_the_dimension(visit):
 def test_an_own_run_shows_its_final_net_at_every_time(visit, start, folder):
     from polyrelu.explorer import saved_run as own
 
-    running = start(own=own.read(folder))
+    running = start(own=own.read_run(folder))
     one = visit(address=running.address).done().at_end().until("document.body.dataset.ball > 0")
     assert one.page.inner_text("#words h2") == "Your own run"
     one.still()

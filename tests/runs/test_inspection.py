@@ -19,15 +19,24 @@ from waiting import LIMIT, ended, wait_for
 
 import polyrelu
 from polyrelu import interrupt
-from polyrelu.bias.alignment import alignment, balance
-from polyrelu.bias.decomposition import ALONE, AVERAGES, MIXTURE, NEITHER, NOTHING, SINGLE, Learned
-from polyrelu.bias.decoupling import decoupling
-from polyrelu.bias.kkt import kkt
-from polyrelu.bias.margins import margins
-from polyrelu.bias.phases import phases
-from polyrelu.bias.regions import cones
-from polyrelu.bias.simplicity import simplicity
-from polyrelu.bias.universal import universal
+from polyrelu.bias import (
+    CLASS_AVERAGES,
+    MIXTURE,
+    NO_OWN_COEFFICIENT,
+    ONE_SUBCLASS,
+    OUTSIDE_SPAN,
+    SINGLE_CENTRES,
+    Learned,
+    alignment,
+    balance,
+    cones,
+    decoupling,
+    kkt,
+    margins,
+    phases,
+    simplicity,
+    universal,
+)
 from polyrelu.cli import main as cli
 from polyrelu.data import OrthonormalMixture, read
 from polyrelu.errors import InputError
@@ -157,7 +166,7 @@ def test_numbers_are_those_of_the_measurements(runs, tmp_path):
     seen, learned, found = alignment(net, data), decoupling(net, data).learned, margins(net, data)
     certificate, linear = kkt(net, data), simplicity(net, data)
     numbers = {row.name: row.numbers for row in result.rows}
-    assert numbers["neurons that count"]["carriers"] == len(seen.carriers)
+    assert numbers["neurons that count"]["carriers"] == len(seen.dominant)
     assert numbers["cosine to class averages"]["median"] == seen.best_average
     assert numbers["cosine to centres"]["median"] == seen.best_centre
     assert numbers["centres covered"]["covered"] == int(seen.covered.sum())
@@ -203,16 +212,19 @@ def learned(verdict, score=0.1, ratio=0.95, effective=1.0, low=None, high=None):
 @pytest.mark.parametrize(
     ("found", "words"),
     [
-        (learned(AVERAGES, ratio=0.9), "the neurons learned class averages: averaging ratio 0.900"),
-        (learned(AVERAGES, ratio=0.8999), "the neurons learned uneven class averages: averaging ratio 0.900"),
-        (learned(AVERAGES, ratio=0.5), "the neurons learned uneven class averages: averaging ratio 0.500"),
-        (learned(SINGLE, 0.75, effective=1.1), "the neurons learned single centres: decoupling score 0.750"),
-        (learned(SINGLE, 0.75, effective=1.5), "the neurons learned mostly single centres: decoupling score 0.750"),
+        (learned(CLASS_AVERAGES, ratio=0.9), "the neurons learned class averages: averaging ratio 0.900"),
+        (learned(CLASS_AVERAGES, ratio=0.8999), "the neurons learned uneven class averages: averaging ratio 0.900"),
+        (learned(CLASS_AVERAGES, ratio=0.5), "the neurons learned uneven class averages: averaging ratio 0.500"),
+        (learned(SINGLE_CENTRES, 0.75, effective=1.1), "the neurons learned single centres: decoupling score 0.750"),
+        (
+            learned(SINGLE_CENTRES, 0.75, effective=1.5),
+            "the neurons learned mostly single centres: decoupling score 0.750",
+        ),
         (learned(MIXTURE, 0.5), "between class averages and single centres: decoupling score 0.500"),
-        (learned(AVERAGES, 0.2, low=0.1, high=0.3), "with a decoupling score that could be 0.10 to 0.30"),
-        (learned(ALONE), "cannot be told apart: every class has one sub-class"),
-        (learned(NOTHING), "neither averages nor centres: no neuron has a positive coefficient"),
-        (learned(NEITHER), "neither averages nor centres: most of the weights"),
+        (learned(CLASS_AVERAGES, 0.2, low=0.1, high=0.3), "with a decoupling score that could be 0.10 to 0.30"),
+        (learned(ONE_SUBCLASS), "cannot be told apart: every class has one sub-class"),
+        (learned(NO_OWN_COEFFICIENT), "neither averages nor centres: no neuron has a positive coefficient"),
+        (learned(OUTSIDE_SPAN), "neither averages nor centres: most of the weights"),
     ],
 )
 def test_the_verdict_at_its_thresholds(found, words):

@@ -12,7 +12,7 @@ from polyrelu.claims.measure import settings_of
 from polyrelu.cli import main as cli
 from polyrelu.errors import InputError
 from polyrelu.report.paper_figures import FIGURES
-from polyrelu.sweep.values import digest
+from polyrelu.sweep import digest
 from polyrelu.workflows.reproduce.reproduction import ReproductionSettings
 
 

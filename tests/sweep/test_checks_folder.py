@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from polyrelu.errors import InputError
+from polyrelu.sweep import digest, encode
 from polyrelu.sweep.folder import FORMAT, Folder, at_work, opened, stored_sweep
 from polyrelu.sweep.record import Answer, Job, key_of
-from polyrelu.sweep.values import canonical, decode, digest, encode
+from polyrelu.sweep.values import canonical, decode
 
 JOB = Job("package.module:function", "0+abc")
 SETTINGS = {"x": 3, "part": {"y": [1.5, "text"]}}

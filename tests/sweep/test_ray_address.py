@@ -15,8 +15,9 @@ from waiting import LIMIT
 
 from polyrelu.cli.main import app
 from polyrelu.errors import InputError
+from polyrelu.sweep import probe_address
 from polyrelu.sweep.engines import ray_address
-from polyrelu.sweep.engines.ray_address import CLIENT, HEAD, probe_address
+from polyrelu.sweep.engines.ray_address import CLIENT, HEAD
 
 pytestmark = pytest.mark.waits
 FORMS = ("{}", "ray://{}")

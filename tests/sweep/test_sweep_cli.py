@@ -12,8 +12,7 @@ from typer.testing import CliRunner
 from waiting import LIMIT, ended, shown, wait_for
 
 from polyrelu.cli.sweep import app
-from polyrelu.sweep import Sweep, export, run_sweep
-from polyrelu.sweep.record import Record
+from polyrelu.sweep import Record, Sweep, export, run_sweep
 from polyrelu.workflows.sweep import progress as sweep_live
 from polyrelu.workflows.sweep.progress import SweepLive, describe
 

@@ -11,8 +11,7 @@ from swept import alive, begun, launch, open_gate, results
 from waiting import ended, wait_for
 
 from polyrelu.errors import InputError
-from polyrelu.sweep import Sweep, run_sweep, status
-from polyrelu.sweep.record import Silent
+from polyrelu.sweep import Silent, Sweep, run_sweep, status
 
 pytestmark = pytest.mark.waits
 

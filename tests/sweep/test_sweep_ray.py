@@ -13,9 +13,9 @@ from timed import check_ended, limited, sweep_of, tries
 from waiting import ended, wait_for
 
 from polyrelu.errors import InputError
-from polyrelu.sweep import Sweep, run_sweep
+from polyrelu.sweep import Silent, Sweep, run_sweep
 from polyrelu.sweep.engines.ray_engine import check_address, work
-from polyrelu.sweep.record import Job, Silent
+from polyrelu.sweep.record import Job
 from polyrelu.threads import SPINS
 
 pytestmark = pytest.mark.waits

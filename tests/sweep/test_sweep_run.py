@@ -10,8 +10,7 @@ import swept
 from waiting import LIMIT
 
 from polyrelu.errors import InputError
-from polyrelu.sweep import Sweep, read_records, run_sweep, status
-from polyrelu.sweep.record import Silent
+from polyrelu.sweep import Silent, Sweep, read_records, run_sweep, status
 from polyrelu.threads import SPINS
 
 SQUARES = Sweep.grid("swept:square", {"x": [3, 0.5, -2]})
@@ -204,7 +203,7 @@ def test_folders_of_something_else_are_refused(tmp_path, monkeypatch):
 
 
 def test_sources_that_change_under_a_run_end_it(tmp_path, monkeypatch):
-    from polyrelu.sweep.function import version
+    from polyrelu.sweep import version
 
     monkeypatch.setattr("polyrelu.sweep.run.version", lambda function: version(function)[:-1] + "x")
     with pytest.raises(InputError, match=r"its source here is version .*, but this sweep is of .*x; finished settings"):

@@ -11,9 +11,8 @@ from typer.testing import CliRunner
 
 from polyrelu.cli.main import app
 from polyrelu.errors import InputError
-from polyrelu.sweep import Sweep, run_sweep
+from polyrelu.sweep import Record, Sweep, run_sweep
 from polyrelu.sweep.engines import local
-from polyrelu.sweep.record import Record
 
 pytestmark = pytest.mark.waits
 

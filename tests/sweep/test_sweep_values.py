@@ -7,8 +7,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from polyrelu.sweep import encode
 from polyrelu.sweep.record import key_of
-from polyrelu.sweep.values import canonical, decode, encode
+from polyrelu.sweep.values import canonical, decode
 
 PLAIN = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),

@@ -6,8 +6,8 @@ import os
 import pytest
 
 from polyrelu import InputError
-from polyrelu.sweep import Sweep, export, read_records, run_sweep, status
-from polyrelu.sweep.values import decode, digest
+from polyrelu.sweep import Sweep, digest, export, read_records, run_sweep, status
+from polyrelu.sweep.values import decode
 
 
 @pytest.fixture

@@ -9,8 +9,7 @@ from typing import Any
 from swept import alive, begun
 from waiting import wait_for
 
-from polyrelu.sweep import Sweep, run_sweep, sweepable
-from polyrelu.sweep.record import Silent
+from polyrelu.sweep import Silent, Sweep, run_sweep, sweepable
 
 
 @sweepable()

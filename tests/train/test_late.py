@@ -9,8 +9,7 @@ import torch
 
 import polyrelu
 from polyrelu import Dataset, OrthonormalMixture, PolyReLUNet, Status, Until, flow
-from polyrelu.bias.kkt import kkt
-from polyrelu.bias.margins import margin_history, margins
+from polyrelu.bias import kkt, margin_history, margins
 from polyrelu.nets import MLP, LogisticRegression, SmallCNN
 from polyrelu.train.late_phase.implicit_step import end_forces
 

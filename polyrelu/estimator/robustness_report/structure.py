@@ -20,8 +20,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from polyrelu.bias.subclasses import Subclasses, estimate_subclasses, known_subclasses
-from polyrelu.bias.universal import flip_radii
+from polyrelu.bias import Subclasses, estimate_subclasses, flip_radii, known_subclasses
 from polyrelu.data import Dataset
 from polyrelu.errors import require
 from polyrelu.estimator.robustness_report.measurement import Measured, Subject

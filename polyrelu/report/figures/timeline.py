@@ -12,7 +12,7 @@ from matplotlib.axis import Axis
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 from numpy.typing import NDArray
 
-from polyrelu.bias.phases import fallen
+from polyrelu.bias import loss_fall_index
 from polyrelu.train import History
 
 VISIBLE = 0.05  # share of a linear axis that everything before the loss falls must fill
@@ -32,7 +32,7 @@ class Timeline:
     @classmethod
     def of(cls, history: History) -> Timeline:
         """The plainest scale on which the phases before the loss falls can still be seen."""
-        times, falls = history.time, fallen(history)
+        times, falls = history.time, loss_fall_index(history)
         if math.isfinite(times[-1]) and (falls is None or times[falls] >= VISIBLE * times[-1]):
             return cls(times, "linear")
         log10 = history.log_time / LN10

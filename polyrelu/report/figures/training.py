@@ -14,8 +14,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from polyrelu.bias.alignment import carrying, weighted_quantiles
-from polyrelu.bias.phases import aligned, fallen, median_alignment
+from polyrelu.bias import alignment_index, dominant_neurons, loss_fall_index, median_alignment, weighted_quantiles
 from polyrelu.checks import checked
 from polyrelu.errors import InputError, require
 from polyrelu.files import write_atomically
@@ -102,7 +101,7 @@ class Crowd:
     def of(cls, history: History) -> Crowd:
         """Told apart by their final contributions."""
         final = history.log_contribution[-1]
-        main = carrying(final)
+        main = dominant_neurons(final)
         order = np.argsort(-final, kind="stable")
         return cls(history, main, order[~np.isin(order, main)])
 
@@ -203,7 +202,7 @@ def _bars(panel: Axes, crowd: Crowd) -> None:
 
 def _phases(panels: Sequence[Axes], line: Timeline, crowd: Crowd) -> None:
     """Directions first, norms later: three tinted spans, where the run shows them in that order."""
-    turned, falls = aligned(median_alignment(crowd.history)), fallen(crowd.history)
+    turned, falls = alignment_index(median_alignment(crowd.history)), loss_fall_index(crowd.history)
     if turned is None or falls is None or not 0 < turned < falls:
         return
     edges = [line.x[0], line.x[turned], line.x[falls], line.x[-1]]

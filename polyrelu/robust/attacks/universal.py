@@ -8,7 +8,7 @@ from typing import final
 
 from torch import Tensor
 
-from polyrelu.bias.universal import class_sums, steps_between
+from polyrelu.bias import class_sums, steps_to_classes
 from polyrelu.checks import check_fields
 from polyrelu.robust.attacks.centre_choice import check_centres, class_means, known_centres, ray_ends
 from polyrelu.robust.attacks.contract import MinimalAttack
@@ -42,7 +42,7 @@ class UniversalDirection(MinimalAttack):
         """The ends of the rays, at a distance of ``task.reach``."""
         known = known_centres(task, self.centres, self.labels)
         rows, labels = class_means(task) if known is None else known
-        for label, step in steps_between(*class_sums(rows, labels), task.y):
+        for label, step in steps_to_classes(*class_sums(rows, labels), task.y):
             yield ray_ends(task, step), label.expand_as(task.y)
 
     def search(self, task: Task, Z: Tensor) -> None:

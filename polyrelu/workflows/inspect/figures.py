@@ -7,10 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from polyrelu.bias.correlation import correlation
-from polyrelu.bias.first_layer import neurons_of
-from polyrelu.bias.margins import LIMITS, margin_history
-from polyrelu.bias.phases import median_alignment, phases
+from polyrelu.bias import LARGEST_LOSS, correlation, margin_history, median_alignment, neurons_of, phases
 from polyrelu.errors import InputError
 from polyrelu.workflows.inspect.inputs import Subject, some_rows
 
@@ -26,7 +23,7 @@ def contributions(subject: Subject, title: str) -> Figure:
 
     found = subject.alignment
     return contribution_bars(
-        found.log_contributions.numpy(), found.carriers.numpy(), title=_title("Sizes of the neurons", title)
+        found.log_contributions.numpy(), found.dominant.numpy(), title=_title("Sizes of the neurons", title)
     )
 
 
@@ -117,7 +114,7 @@ def margin_line(subject: Subject, title: str) -> Figure:
     smoothed = None if found.monotone is None else np.exp(found.log_smoothed)
     return margin_figure(
         found.log10_loss, found.normalised, smoothed, log_time=trajectory.history.log_time,
-        samples=trajectory.settings["samples"], threshold=LIMITS[trajectory.settings["loss"]][1],
+        samples=trajectory.settings["samples"], threshold=LARGEST_LOSS[trajectory.settings["loss"]][1],
         title=_title("Loss and margins over time", title),
     )  # fmt: skip
 

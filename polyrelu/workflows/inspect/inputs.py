@@ -13,12 +13,21 @@ from typing import final
 import numpy as np
 import torch
 
-from polyrelu.bias.alignment import Alignment, alignment
-from polyrelu.bias.decoupling import Decoupling, decoupling
-from polyrelu.bias.first_layer import neurons_of
-from polyrelu.bias.homogeneity import ROWS, Layer, layers
-from polyrelu.bias.subclasses import Subclasses, estimate_subclasses, known_subclasses
-from polyrelu.bias.universal import Universal, universal
+from polyrelu.bias import (
+    TRIAL_ROWS,
+    Alignment,
+    Decoupling,
+    Layer,
+    Subclasses,
+    UniversalDirection,
+    alignment,
+    decoupling,
+    estimate_subclasses,
+    known_subclasses,
+    layers,
+    neurons_of,
+    universal,
+)
 from polyrelu.data import Dataset, read
 from polyrelu.errors import InputError, require
 from polyrelu.nets import AverageClassifier, CentreClassifier, Net, PolyReLUNet
@@ -86,7 +95,7 @@ class Subject:
     def layers(self) -> tuple[Layer, ...]:
         """The layers of a homogeneous net; refused with the layer that breaks it."""
         try:
-            return layers(self.net, self.data.rows(0, min(len(self.data), ROWS)))
+            return layers(self.net, self.data.rows(0, min(len(self.data), TRIAL_ROWS)))
         except InputError as error:
             expected, but, why = str(error).split("; train without it")[0].partition(", but ")
             raise InputError(f"not homogeneous in its weights: {why}" if but else expected) from None
@@ -131,7 +140,7 @@ class Subject:
         return alignment(self.poly, self.placed)
 
     @cached_property
-    def universal(self) -> Universal:
+    def universal(self) -> UniversalDirection:
         """The universal direction and where the net breaks along it."""
         return universal(self.subclasses.centres, self.subclasses.labels, self.net)
 

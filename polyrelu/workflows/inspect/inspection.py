@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Protocol, final
 
-from polyrelu.bias.decomposition import AVERAGES
+from polyrelu.bias import CLASS_AVERAGES
 from polyrelu.errors import InputError, require
 from polyrelu.files import output_folder, parse_json, read_text, write_atomically
 from polyrelu.nets import PolyReLUNet
@@ -179,7 +179,7 @@ def headline(subject: Subject, rows: tuple[Row, ...]) -> str:
     at = subject.universal.radius
     if 0 < at < float("inf"):
         way = "direction" if subject.data.binary else "directions of the class pairs"
-        averages = subject.shallow and subject.decoupling.learned.verdict == AVERAGES
+        averages = subject.shallow and subject.decoupling.learned.verdict == CLASS_AVERAGES
         nearer = "" if averages else " (other directions may be nearer)"
         return sentence(f"{first}; expect it to break at radius {radius.value} along the universal {way}{nearer}")
     return sentence(f"{first}; {whole.breaks(subject)}")

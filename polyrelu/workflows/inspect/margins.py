@@ -6,10 +6,7 @@ import math
 
 import numpy as np
 
-from polyrelu.bias.homogeneity import Layer
-from polyrelu.bias.kkt import kkt
-from polyrelu.bias.margins import LIMITS, margin_history, margins
-from polyrelu.bias.phases import phases
+from polyrelu.bias import LARGEST_LOSS, Layer, kkt, margin_history, margins, phases
 from polyrelu.errors import InputError
 from polyrelu.report.summary import power_text
 from polyrelu.workflows.inspect.inputs import Subject
@@ -106,7 +103,7 @@ def growing(subject: Subject) -> Rows:
     """Does the smoothed margin ever fall?"""
     trajectory = subject.history
     found = margin_history(trajectory, _layers(subject))
-    below = LIMITS[trajectory.settings["loss"]][0]
+    below = LARGEST_LOSS[trajectory.settings["loss"]][0]
     if found.monotone is None:
         raise InputError(f"the summed loss never came below {below}, where a smoothed margin begins.")
     fall = found.monotone.largest_fall

@@ -6,12 +6,17 @@ import math
 
 import torch
 
-from polyrelu.bias.correlation import correlation
-from polyrelu.bias.lipschitz import lipschitz, lipschitz_radius
-from polyrelu.bias.simplicity import simplicity
-from polyrelu.bias.spectrum import feature_stable_rank, weight_stable_ranks
-from polyrelu.bias.svm import cosine_to_svm, svm_direction
-from polyrelu.bias.universal import gradient_to_margin
+from polyrelu.bias import (
+    correlation,
+    cosine_to_svm,
+    feature_stable_rank,
+    gradient_to_margin,
+    lipschitz,
+    lipschitz_radius,
+    simplicity,
+    svm_direction,
+    weight_stable_ranks,
+)
 from polyrelu.errors import InputError
 from polyrelu.nets import LogisticRegression
 from polyrelu.robust.core.margin import margin_of

@@ -7,12 +7,19 @@ import math
 import torch
 from torch.nn.functional import normalize
 
-from polyrelu.bias.alignment import POINTS_AT, balance
-from polyrelu.bias.alignment_field import alignment_field
-from polyrelu.bias.decomposition import AVERAGES, MIXTURE, SINGLE, Learned
-from polyrelu.bias.regions import class_regions, cones
-from polyrelu.bias.spectrum import effective_neurons
-from polyrelu.bias.stationary_directions import stationary_directions
+from polyrelu.bias import (
+    ALIGNED_COSINE,
+    CLASS_AVERAGES,
+    MIXTURE,
+    SINGLE_CENTRES,
+    Learned,
+    alignment_field,
+    balance,
+    class_regions,
+    cones,
+    effective_neurons,
+    stationary_directions,
+)
 from polyrelu.errors import InputError
 from polyrelu.nets import FixedOutputNet, PolyReLUNet
 from polyrelu.train.recorder import Probes
@@ -36,9 +43,9 @@ def known(subject: Subject) -> Rows:
 def carriers(subject: Subject) -> Rows:
     """How many neurons make the net."""
     net, found = subject.poly, subject.alignment
-    if not len(found.carriers):
+    if not len(found.dominant):
         raise InputError("every neuron is 0.")
-    size, effective = len(found.carriers), effective_neurons(net.log_contributions())
+    size, effective = len(found.dominant), effective_neurons(net.log_contributions())
     words = (
         f"99 % of the net (the sum of |v||w|) is in {of(size, net.width, 'neuron')}, and the sizes are spread as over "
         f"{short(effective)} equal ones"
@@ -60,7 +67,7 @@ def directions(subject: Subject) -> Rows:
         Row(
             "centres covered",
             f"{covered} of {among}",
-            sentence(f"a neuron that counts points (cosine above {POINTS_AT}) at {of(covered, among, 'centre')}"),
+            sentence(f"a neuron that counts points (cosine above {ALIGNED_COSINE}) at {of(covered, among, 'centre')}"),
             {"covered": covered, "centres": among, "which": found.covered},
         )
     )
@@ -71,7 +78,9 @@ def _pointing(name: str, median: float, target: str) -> Row:
     """True for every median: at least half of the weight lies at or above it, and at or below it."""
     near = f"points at {target}: cosine " + ("1" if median > 1 - 1e-12 else f"{at_least(median)} or more")
     half = "At least half of the net, counted by |v||w|, "
-    words = half + (near if median > POINTS_AT else f"does not point at {target}: cosine {at_most(median)} or less")
+    words = half + (
+        near if median > ALIGNED_COSINE else f"does not point at {target}: cosine {at_most(median)} or less"
+    )
     return Row(name, cosine(median), words + ".", {"median": median})
 
 
@@ -104,10 +113,10 @@ def learned(subject: Subject) -> Rows:
 
 def verdict(found: Learned) -> str:
     """What was learned, as a clause that holds at every value of the numbers."""
-    if found.verdict == AVERAGES:
+    if found.verdict == CLASS_AVERAGES:
         even = "class averages" if found.averaging_ratio >= EVEN else "uneven class averages"
         said = f"the neurons learned {even}: averaging ratio {unit(found.averaging_ratio)}"
-    elif found.verdict == SINGLE:
+    elif found.verdict == SINGLE_CENTRES:
         alone = "single centres" if found.effective <= ALONE else "mostly single centres"
         said = f"the neurons learned {alone}: decoupling score {unit(found.score)}"
     elif found.verdict == MIXTURE:
@@ -126,7 +135,7 @@ def verdict(found: Learned) -> str:
     if found.low < 0.25 < found.high or found.low < 0.75 < found.high:
         said += (
             f", which could as well be {found.low:.2f} to {found.high:.2f}"
-            if found.verdict != AVERAGES
+            if found.verdict != CLASS_AVERAGES
             else (f", with a decoupling score that could be {found.low:.2f} to {found.high:.2f}")
         )
     return said
@@ -172,7 +181,7 @@ def activity(subject: Subject) -> Rows:
 
 def field(subject: Subject) -> Rows:
     """How far from rest the neurons would be in a small net."""
-    net, heavy = subject.poly, subject.alignment.carriers[:500]
+    net, heavy = subject.poly, subject.alignment.dominant[:500]
     if not subject.data.binary:
         raise InputError(f"measured for labels +1/-1 only, these data have {subject.data.classes} classes.")
     u = normalize(net.directions().detach().double()[heavy])
@@ -201,14 +210,14 @@ def resting(subject: Subject) -> Rows:
     if not len(ends):
         raise InputError("no start came to rest at a stable direction.")
     near = {
-        name: int(((ends @ rows.double().T).amax(1) > POINTS_AT).sum())
+        name: int(((ends @ rows.double().T).amax(1) > ALIGNED_COSINE).sum())
         for name, rows in (("averages", probes.averages), ("centres", probes.centres))
     }
     dead = sum(one.dead for one in found)
     words = (
         f"of the {counted(len(ends), 'stable direction')} small neurons turn to, {near['averages']} "
         f"{'is' if near['averages'] == 1 else 'are'} at a class average and {near['centres']} at a single centre "
-        f"(cosine above {POINTS_AT}; {STARTS} starts a {'sign' if data.binary else 'class'}, {dead} of them die)"
+        f"(cosine above {ALIGNED_COSINE}; {STARTS} starts a {'sign' if data.binary else 'class'}, {dead} of them die)"
     )
     numbers = {**near, "stable": len(ends), "dead": dead, "rows": len(data), "starts": STARTS * len(kinds)}
     return [Row("stationary directions", f"{len(ends)}", sentence(words), numbers)]

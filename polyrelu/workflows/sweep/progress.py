@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from polyrelu.interrupt import CtrlC
-from polyrelu.sweep.record import Record
+from polyrelu.sweep import Record
 from polyrelu.workflows.flow.progress import Watched
 
 FRAME = 0.25  # seconds between two pictures of the table
