@@ -211,8 +211,8 @@ def test_every_command_with_an_address_says_so_before_anything_is_loaded(tmp_pat
 
     words = {"sweep": ["sweep", "none.toml"], "claims": ["claims", "run", "A"], "reproduce": ["reproduce"]}[command]
     code = (
-        "import sys; from polyrelu import cli; sys.argv = ['polyrelu', *sys.argv[1:]]\n"
-        f"from polyrelu.sweep import ray_address; ray_address.REACH = {LIMIT}\n"
+        "import sys; from polyrelu.cli import main as cli; sys.argv = ['polyrelu', *sys.argv[1:]]\n"
+        f"from polyrelu.sweep.engines import ray_address; ray_address.REACH = {LIMIT}\n"
         "try:\n    cli.main()\nexcept SystemExit as end:\n"
         "    print(end.code, *{'torch', 'ray', 'numpy'} & set(sys.modules))\n"
     )
