@@ -14,8 +14,8 @@ from sklearn.svm import SVC
 
 from polyrelu import PolyReLUClassifier
 from polyrelu.data import read
-from polyrelu.robust.attacks.strongest import strongest
-from polyrelu.robust.core.pool import Own
+from polyrelu.robust import Own
+from polyrelu.robust.attacks import strongest
 from polyrelu.robust.external.external_model import as_module
 
 POINTS, SEEDS = 150, 3

@@ -13,10 +13,8 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import SVC, LinearSVC
 
 from polyrelu import Budget, PolyReLUClassifier
-from polyrelu.robust.attacks.strongest import strongest
-from polyrelu.robust.certify.quadratic import quadratic_radius
-from polyrelu.robust.core.margin import margin_of
-from polyrelu.robust.core.pool import Own
+from polyrelu.robust import Own, margin_of, quadratic_radius
+from polyrelu.robust.attacks import strongest
 from polyrelu.robust.external.external_model import as_module, certified
 
 RADII = (0.1, 0.2, 0.3)  # of the median centred norm

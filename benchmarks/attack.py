@@ -24,8 +24,8 @@ prepare()  # before torch is loaded
 import _nets
 import torch
 
+from polyrelu.robust import bracket
 from polyrelu.robust.attacks import ConvexConcave, PublishedPGD
-from polyrelu.robust.bracketing.bracket import bracket
 from polyrelu.robust.crosscheck import PEERS
 from polyrelu.robust.crosscheck.check import LIBRARIES
 

@@ -19,7 +19,8 @@ import torch
 
 import polyrelu
 from polyrelu.nets import AverageClassifier, CentreClassifier
-from polyrelu.robust.distance.distance import dist, published_dist
+from polyrelu.robust import dist
+from polyrelu.robust.distance.distance import published_dist
 
 
 def seconds(call):

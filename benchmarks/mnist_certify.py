@@ -18,11 +18,8 @@ prepare()  # before torch is loaded
 import _mnist
 import torch
 
+from polyrelu.robust import bracket, linear_radius, margin_of, quadratic_radius
 from polyrelu.robust.attacks import strongest
-from polyrelu.robust.bracketing.bracket import bracket
-from polyrelu.robust.certify.linear import linear_radius
-from polyrelu.robust.certify.quadratic import quadratic_radius
-from polyrelu.robust.core.margin import margin_of
 
 
 def norms_radius(net, X, y):

@@ -19,18 +19,15 @@ if TYPE_CHECKING:
     from polyrelu.estimator.classifier import PolyReLUClassifier
     from polyrelu.estimator.robustness_report.report import RobustnessReport
     from polyrelu.nets import PolyReLUNet, load, load_reference, save
-    from polyrelu.robust.bracketing.bracket import Bracket, bracket
-    from polyrelu.robust.bracketing.curve import RobustCurve, curve
-    from polyrelu.robust.certify.branch_and_bound import Budget
-    from polyrelu.robust.distance.distance import dist
+    from polyrelu.robust import Bracket, Budget, RobustCurve, bracket, curve, dist
     from polyrelu.train import Status, Trajectory, Until, descend
     from polyrelu.train.gradient_flow.flow import flow
 
 __version__ = "0.1.0"
 
 _ROOMS = {
-    "Bracket": "robust.bracketing.bracket",
-    "Budget": "robust.certify.branch_and_bound",
+    "Bracket": "robust",
+    "Budget": "robust",
     "Dataset": "data",
     "InputError": "errors",
     "NearlyOrthogonalSphere": "data",
@@ -41,12 +38,12 @@ _ROOMS = {
     "SymmetricSeparable": "data",
     "Trajectory": "train",
     "Until": "train",
-    "RobustCurve": "robust.bracketing.curve",
+    "RobustCurve": "robust",
     "RobustnessReport": "estimator.robustness_report.report",
-    "bracket": "robust.bracketing.bracket",
-    "curve": "robust.bracketing.curve",
+    "bracket": "robust",
+    "curve": "robust",
     "descend": "train",
-    "dist": "robust.distance.distance",
+    "dist": "robust",
     "flow": "train",
     "load": "nets",
     "load_reference": "nets",

@@ -487,7 +487,7 @@ def saved(tmp_path_factory):
 
 @pytest.fixture
 def quick_bracket(monkeypatch):
-    room = importlib.import_module("polyrelu.robust.bracketing.bracket")
+    room = importlib.import_module("polyrelu.robust")
     monkeypatch.setattr(room, "bracket", STAND_IN["bracket"], raising=False)
     monkeypatch.setattr(room, "Budget", STAND_IN["Budget"], raising=False)
 
@@ -607,14 +607,14 @@ def test_evaluate_interrupted_says_how_to_go_on(saved, quick_bracket, tmp_path, 
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(importlib.import_module("polyrelu.robust.bracketing.bracket"), "bracket", interrupted)
+    monkeypatch.setattr(importlib.import_module("polyrelu.robust"), "bracket", interrupted)
     result = polyrelu_("evaluate", saved, POINTS, "--tol", 0.01, "--out", tmp_path / "my out")
     assert result.exit_code == 130
     assert result.stderr.startswith("polyrelu: interrupted; 0 of 60 points are kept. Go on with: polyrelu evaluate ")
     assert result.stderr.count("\n") == 1
     words = shlex.split(result.stderr.split("Go on with: polyrelu ")[1])
     assert words[-2:] == ["--out", str(tmp_path / "my out")]
-    monkeypatch.setattr(importlib.import_module("polyrelu.robust.bracketing.bracket"), "bracket", STAND_IN["bracket"])
+    monkeypatch.setattr(importlib.import_module("polyrelu.robust"), "bracket", STAND_IN["bracket"])
     assert polyrelu_(*words).exit_code == 0
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from polyrelu import PolyReLUClassifier
-from polyrelu.robust.bracketing.bracket import BracketStatus
+from polyrelu.robust import BracketStatus
 
 
 class Other(PolyReLUClassifier):

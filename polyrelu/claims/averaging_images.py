@@ -21,7 +21,7 @@ from torch.nn import functional
 from polyrelu.claims.averaging_heads import head, patterns
 from polyrelu.claims.claim import Claim, Experiment, Measured, Profile, Standing, at_least, at_most
 from polyrelu.claims.nets_of_images import TASKS, Task, halved, needs, pictures, trained
-from polyrelu.robust.attacks.strongest import strongest
+from polyrelu.robust.attacks import strongest
 
 Score = Callable[[Tensor], Tensor]
 PUBLISHED = {  # LPLL25 Fig. 3, radius: accuracy with ten labels, with two; read off

@@ -27,9 +27,8 @@ from polyrelu.claims.nets_of_mixtures import TEST_SEED
 from polyrelu.data import Dataset, OrthonormalMixture
 from polyrelu.nets import FixedOutputNet, GroupedNet, PolyReLUNet
 from polyrelu.nets.feature_averaging import READOUTS
-from polyrelu.robust.attacks.strongest import strongest
-from polyrelu.robust.bracketing.bracket import bracket
-from polyrelu.robust.certify.branch_and_bound import Budget
+from polyrelu.robust import Budget, bracket
+from polyrelu.robust.attacks import strongest
 from polyrelu.train import descend
 
 NEVER = 1e-30  # a loss that ends no run

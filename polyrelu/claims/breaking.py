@@ -27,9 +27,8 @@ from polyrelu.claims.compared import drawn
 from polyrelu.claims.nets_of_mixtures import ideal, trained
 from polyrelu.data import Dataset
 from polyrelu.nets import PolyReLUNet
+from polyrelu.robust import bracket, curve, relative_gaps
 from polyrelu.robust.attacks import PublishedPGD
-from polyrelu.robust.bracketing.bracket import bracket
-from polyrelu.robust.bracketing.curve import curve, relative_gaps
 from polyrelu.robust.distance.distance import part_of
 from polyrelu.robust.distance.sphere import Part, span
 

@@ -14,9 +14,7 @@ from polyrelu.claims.ideal_bayes import proven_for_bayes
 from polyrelu.claims.nets_of_mixtures import FLOW_TIME, TEST_SEED
 from polyrelu.data import Dataset, OrthonormalMixture
 from polyrelu.nets import MLP, BayesClassifier, LogisticRegression, PolyReLUNet, TanhNet
-from polyrelu.robust.bracketing.bracket import Bracket, bracket, check_sandwich
-from polyrelu.robust.bracketing.curve import curve
-from polyrelu.robust.certify.branch_and_bound import Budget
+from polyrelu.robust import Bracket, Budget, bracket, check_sandwich, curve
 from polyrelu.train import Until, descend, flow
 
 GAUSSIAN, HALF = "pReLU, Gaussian start", "MLP(4), half start"  # beside the others: starts are not published

@@ -14,8 +14,7 @@ from itertools import pairwise
 from polyrelu.bias import feature_stable_rank
 from polyrelu.claims.claim import Check, Claim, Experiment, Measured, Profile, Standing, at_least, at_most, near
 from polyrelu.claims.nets_of_digits import NAMES, needs_mnist, published_attack, sides, trained
-from polyrelu.robust.bracketing.bracket import bracket
-from polyrelu.robust.certify.branch_and_bound import Budget
+from polyrelu.robust import Budget, bracket
 
 POWERS = (1, 2, 3, 4)
 RADII: dict[Profile, dict[float, tuple[float, float]]] = {

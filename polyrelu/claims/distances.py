@@ -15,7 +15,8 @@ import torch
 from polyrelu.claims.claim import Check, Claim, Experiment, Measured, Profile, Standing, Verdict, at_least, near
 from polyrelu.claims.nets_of_mixtures import ideal, trained
 from polyrelu.claims.neurons import TWENTY, TWENTY_SETTINGS
-from polyrelu.robust.distance.distance import dist, part_of, published_c
+from polyrelu.robust import dist
+from polyrelu.robust.distance.distance import part_of, published_c
 from polyrelu.robust.distance.sphere import Part, span
 
 ALPHAS = tuple(round(float(alpha), 4) for alpha in np.linspace(0.01, 0.3, 15))

@@ -19,9 +19,7 @@ from scipy.stats import norm
 from polyrelu.claims.claim import Check, Claim, Experiment, Measured, Profile, Standing, at_least, at_most, near
 from polyrelu.data import OrthonormalMixture
 from polyrelu.nets import AverageClassifier, CentreClassifier
-from polyrelu.robust.bracketing.bracket import bracket
-from polyrelu.robust.bracketing.curve import curve
-from polyrelu.robust.certify.closed_form import centre_radius
+from polyrelu.robust import bracket, centre_radius, curve
 from polyrelu.robust.theory.bounds import (
     average_attacked_bound,
     average_critical_radius,

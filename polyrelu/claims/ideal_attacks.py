@@ -20,12 +20,10 @@ from polyrelu.claims.claim import Claim, Experiment, Measured, Profile, Standing
 from polyrelu.claims.ideal import HALF_GAP, expected, mixture_of
 from polyrelu.claims.nets_of_mixtures import ideal
 from polyrelu.nets import PolyReLUNet
+from polyrelu.robust import bracket, curve, lengths
 from polyrelu.robust.attacks import CROSS_ENTROPY, PGD, TARGETED, MinimalAttack, PublishedPGD, Random, Towards, Zero
 from polyrelu.robust.attacks.starts import Anchor
 from polyrelu.robust.attacks.task import Task
-from polyrelu.robust.bracketing.bracket import bracket
-from polyrelu.robust.bracketing.curve import curve
-from polyrelu.robust.core.norms import lengths
 from polyrelu.robust.theory.bounds import average_critical_radius
 
 Array = NDArray[np.float64]

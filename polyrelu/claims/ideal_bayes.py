@@ -18,10 +18,8 @@ from polyrelu.claims.ideal import HALF_GAP, expected, mixture_of
 from polyrelu.claims.nets_of_mixtures import ideal, trained
 from polyrelu.data import Dataset, OrthonormalMixture
 from polyrelu.nets import BayesClassifier, CentreClassifier, NearestCentre
+from polyrelu.robust import Score, bracket, curve
 from polyrelu.robust.attacks import CentreToCentre
-from polyrelu.robust.bracketing.bracket import bracket
-from polyrelu.robust.bracketing.curve import curve
-from polyrelu.robust.core.margin import Score
 from polyrelu.robust.theory.bounds import bayes_robust_bound, impossibility_bound
 
 BAYES = {1: 0.943, 2: 0.987, 3: 0.995, 4: 0.998}  # agreement of F^(p) with f* on 4000 points, another program

@@ -17,11 +17,7 @@ from torch import Tensor
 from polyrelu.claims.claim import Claim, Experiment, Measured, Profile, Standing, at_most
 from polyrelu.claims.ideal import expected, mixture_of
 from polyrelu.nets import AverageClassifier, CentreClassifier
-from polyrelu.robust.bracketing.bracket import bracket
-from polyrelu.robust.bracketing.curve import relative_gaps
-from polyrelu.robust.certify.branch_and_bound import Budget
-from polyrelu.robust.certify.closed_form import average_radius, centre_radius
-from polyrelu.robust.distance.distance import dist
+from polyrelu.robust import Budget, average_radius, bracket, centre_radius, dist, relative_gaps
 
 Array = NDArray[np.float64]
 POWERS = (2.5, 3.0, 4.0, 6.0)

@@ -24,8 +24,7 @@ from polyrelu.data import OrthonormalMixture
 from polyrelu.errors import InputError
 from polyrelu.nets import CentreClassifier, PolyReLUNet
 from polyrelu.nets.polar import unit_rows
-from polyrelu.robust.certify.closed_form import centre_radius
-from polyrelu.robust.core.margin import Score
+from polyrelu.robust import Score, centre_radius
 from polyrelu.robust.theory.bounds import centre_robust_bound
 from polyrelu.train.losses import pull
 

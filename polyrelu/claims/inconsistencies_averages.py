@@ -15,9 +15,8 @@ from polyrelu.claims.nets_of_mixtures import TEST_SEED
 from polyrelu.data import Dataset, OrthonormalMixture
 from polyrelu.nets import AverageClassifier, FixedOutputNet, GroupedNet
 from polyrelu.nets.polar import unit_rows
+from polyrelu.robust import average_radius, bracket
 from polyrelu.robust.attacks import CROSS_ENTROPY, PGD, Zero
-from polyrelu.robust.bracketing.bracket import bracket
-from polyrelu.robust.certify.closed_form import average_radius
 from polyrelu.train import descend
 
 ALPHA, DIM = 0.1, 1000

@@ -21,13 +21,10 @@ from polyrelu.claims.claim import (
 from polyrelu.claims.nets_of_mixtures import TEST_SEED, trained
 from polyrelu.data import OrthonormalMixture
 from polyrelu.nets import CentreClassifier, PolyReLUNet
+from polyrelu.robust import Score, bracket, centre_radius, curve, dist
 from polyrelu.robust.attacks import APGD, CROSS_ENTROPY, MARGIN, PGD, PublishedPGD, RadiusAttack, Random, Zero
-from polyrelu.robust.bracketing.bracket import bracket
-from polyrelu.robust.bracketing.curve import curve
-from polyrelu.robust.certify.closed_form import centre_radius
-from polyrelu.robust.core.margin import Score
-from polyrelu.robust.core.norms import unit
-from polyrelu.robust.distance.distance import dist, published_dist
+from polyrelu.robust.core import unit
+from polyrelu.robust.distance.distance import published_dist
 
 POWERS = (1, 4)
 DIMS = (10, 50, 1000)

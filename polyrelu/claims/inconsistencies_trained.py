@@ -15,11 +15,8 @@ from polyrelu.claims.claim import Claim, Experiment, Measured, Profile, Standing
 from polyrelu.claims.nets_of_mixtures import TEST_SEED, trained
 from polyrelu.data import Dataset, OrthonormalMixture, read
 from polyrelu.nets import CentreClassifier, PolyReLUNet
+from polyrelu.robust import bracket, centre_radius, curve, dist
 from polyrelu.robust.attacks import APGD, CROSS_ENTROPY, TARGETED, Zero
-from polyrelu.robust.bracketing.bracket import bracket
-from polyrelu.robust.bracketing.curve import curve
-from polyrelu.robust.certify.closed_form import centre_radius
-from polyrelu.robust.distance.distance import dist
 from polyrelu.train import Until, descend, flow
 
 NEVER = 1e-30  # a loss that ends no run

@@ -24,11 +24,9 @@ from polyrelu.claims.claim import Profile
 from polyrelu.data import Dataset, read
 from polyrelu.data.images.fetch import cached
 from polyrelu.nets import PolyReLUNet
-from polyrelu.robust.attacks import APGD, CROSS_ENTROPY, Random
+from polyrelu.robust import bracket, certified_radius, check_sandwich
+from polyrelu.robust.attacks import APGD, CROSS_ENTROPY, Random, strongest
 from polyrelu.robust.attacks.sparse_apgd import SparseAPGD
-from polyrelu.robust.attacks.strongest import strongest
-from polyrelu.robust.bracketing.bracket import bracket, check_sandwich
-from polyrelu.robust.certify.linear import certified_radius
 from polyrelu.train.descent.recipes import published_head
 
 RECIPES: dict[Profile, dict[str, Any]] = {

@@ -18,10 +18,7 @@ from polyrelu.claims.compared import drawn
 from polyrelu.claims.nets_of_mixtures import Trained, ideal, trained
 from polyrelu.data import OrthonormalMixture
 from polyrelu.nets import PolyReLUNet
-from polyrelu.robust.bracketing.bracket import bracket
-from polyrelu.robust.bracketing.curve import curve
-from polyrelu.robust.certify.branch_and_bound import Budget
-from polyrelu.robust.distance.distance import dist
+from polyrelu.robust import Budget, bracket, curve, dist
 from polyrelu.train import Until, flow
 
 SHOWN = {1.0: 300, 3.0: 40}  # rows of the colormaps; published: 300 and 20

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from polyrelu.claims.claim import Check, Claim, Experiment, Measured, Profile, Standing, at_least, at_most
 from polyrelu.data import Dataset, OrthonormalMixture
 from polyrelu.nets import CentreClassifier, PolyReLUNet
-from polyrelu.robust.distance.distance import dist
+from polyrelu.robust import dist
 from polyrelu.train import History, Trajectory, Until, descend, flow
 
 P, SCALE, STEP = 3.0, 1e-7, 0.4  # STEP: flow time of one published step

@@ -23,9 +23,7 @@ from polyrelu.claims.nets_of_mixtures import TEST_SEED
 from polyrelu.claims.phases import STEP, Size, curves, distances, start
 from polyrelu.data import OrthonormalMixture
 from polyrelu.nets import PlainPolyNet, PolyReLUNet
-from polyrelu.robust.bracketing.bracket import bracket
-from polyrelu.robust.bracketing.curve import curve
-from polyrelu.robust.certify.branch_and_bound import Budget
+from polyrelu.robust import Budget, bracket, curve
 from polyrelu.train import Until, flow
 
 P, SMALL, LARGE = 3.0, 0.01, 0.5

@@ -17,9 +17,7 @@ from polyrelu.claims.claim import Claim, Experiment, Measured, Profile, Standing
 from polyrelu.claims.nets_of_mixtures import TEST_SEED
 from polyrelu.data import OrthonormalMixture
 from polyrelu.nets import CentreClassifier, PolyReLUNet
-from polyrelu.robust.bracketing.bracket import bracket
-from polyrelu.robust.certify.branch_and_bound import Budget
-from polyrelu.robust.distance.distance import dist
+from polyrelu.robust import Budget, bracket, dist
 from polyrelu.robust.theory.bounds import closeness_bound, closeness_radius
 from polyrelu.train import Until, flow
 

@@ -20,7 +20,7 @@ from polyrelu.claims.claim import Check, Claim, Experiment, Measured, Profile, S
 from polyrelu.claims.nets_of_mixtures import TEST_SEED, trained
 from polyrelu.data import Dataset, NearlyOrthogonalSphere, OrthonormalMixture
 from polyrelu.nets import PolyReLUNet
-from polyrelu.robust.bracketing.bracket import bracket
+from polyrelu.robust import bracket
 from polyrelu.train import Trajectory, flow
 
 CLUSTERS: dict[Profile, tuple[int, ...]] = {"quick": (2, 4, 8, 16), "paper": (2, 4, 8, 16, 32)}

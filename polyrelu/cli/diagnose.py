@@ -46,7 +46,7 @@ def diagnose(
     else.
     """
     with plain_errors("give fewer rows"):
-        from polyrelu.robust.bracketing.bracket import BrokenSandwich
+        from polyrelu.robust import BrokenSandwich
         from polyrelu.workflows.diagnose.diagnose import DiagnosisLive, DiagnosisSettings
         from polyrelu.workflows.diagnose.diagnose import diagnose as run
 

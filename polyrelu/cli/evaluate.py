@@ -72,7 +72,7 @@ def evaluate(
         settings = EvaluationSettings(
             file, points, norm, tol, budget_nodes, budget_seconds, seed, limit, parse_radii(radius), cross_check, p
         )
-        from polyrelu.robust.bracketing.bracket import BrokenSandwich
+        from polyrelu.robust import BrokenSandwich
         from polyrelu.workflows.evaluate.evaluation import evaluate as run
         from polyrelu.workflows.evaluate.progress import EvaluationLive
 

@@ -15,18 +15,25 @@ from polyrelu.errors import require
 from polyrelu.nets import Net
 from polyrelu.nets.base import flag
 from polyrelu.nets.polyrelu_net import doubled
-from polyrelu.robust.attacks.boundary import BoundaryWalk
-from polyrelu.robust.attacks.strongest import strongest
-from polyrelu.robust.bracketing.at_radius import held, with_neurons
-from polyrelu.robust.bracketing.bracket import Bracket, BracketStatus, bracket
-from polyrelu.robust.bracketing.strategies import FEW
-from polyrelu.robust.certify.branch_and_bound import Budget
-from polyrelu.robust.core.arithmetic import EXECUTED, Arithmetic
-from polyrelu.robust.core.integrity import altered
-from polyrelu.robust.core.margin import margin_of
-from polyrelu.robust.core.pool import Own
-from polyrelu.robust.core.result import AttackResult, AttackStatus, settled
-from polyrelu.robust.external.readers import copied
+from polyrelu.robust import (
+    EXECUTED,
+    FEW,
+    Arithmetic,
+    AttackResult,
+    AttackStatus,
+    Bracket,
+    BracketStatus,
+    Budget,
+    Own,
+    altered,
+    bracket,
+    held,
+    margin_of,
+    settled,
+    with_neurons,
+)
+from polyrelu.robust.attacks import BoundaryWalk, strongest
+from polyrelu.robust.core import copied
 from polyrelu.robust.external.weights import ask
 
 Pool = tuple[Any, Any]

@@ -14,8 +14,7 @@ from polyrelu.data import Dataset
 from polyrelu.errors import require
 from polyrelu.nets import Net
 from polyrelu.nets.polyrelu_net import doubled
-from polyrelu.robust.bracketing.at_radius import cheaply_held
-from polyrelu.robust.core.margin import margin_of
+from polyrelu.robust import cheaply_held, margin_of
 
 POWERS = (1.0, 2.0, 3.0, 4.0)
 FOLDS = 3

@@ -18,10 +18,8 @@ from polyrelu.errors import InputError, require
 from polyrelu.explorer.frames import Message, Recording, Tell, finite, packed
 from polyrelu.explorer.robustness import Teller
 from polyrelu.nets import PolyReLUNet
-from polyrelu.robust.attacks.published_pgd import PublishedPGD
-from polyrelu.robust.bracketing.bracket import bracket
-from polyrelu.robust.certify.branch_and_bound import Budget
-from polyrelu.robust.core.margin import margin_of
+from polyrelu.robust import Budget, bracket, margin_of
+from polyrelu.robust.attacks import PublishedPGD
 
 TOLERANCE, BUDGET = 1e-3, Budget(nodes=12)  # no seconds: the same on every machine
 FARTHEST = 100.0  # a point may lie this far out

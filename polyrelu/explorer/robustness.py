@@ -8,10 +8,7 @@ from typing import Any
 import torch
 
 from polyrelu.explorer.frames import Message, Recording, Tell, finite
-from polyrelu.robust.bracketing.bracket import Bracket, bracket
-from polyrelu.robust.bracketing.curve import curve
-from polyrelu.robust.bracketing.strategies import FEW
-from polyrelu.robust.certify.branch_and_bound import Budget
+from polyrelu.robust import FEW, Bracket, Budget, bracket, curve
 
 PARTS = (10, 20, 30)  # points at a time: a first answer soon, then fewer calls
 HOW: dict[str, Any] = {"tol": 5e-3, "budget": Budget(nodes=4), "widest": FEW}  # no seconds: the same on every machine

@@ -51,7 +51,7 @@ def mixture(
     from polyrelu.bias import alignment
     from polyrelu.data import OrthonormalMixture, parse_clusters
     from polyrelu.nets import AverageClassifier, CentreClassifier, PolyReLUNet
-    from polyrelu.robust.distance.distance import dist
+    from polyrelu.robust import dist
     from polyrelu.train import flow
 
     settings = FlowSettings(
@@ -89,8 +89,7 @@ def _robustness(net: Any, mix: Any, points: int, tol: float, radii: Sequence[flo
     """The brackets of fresh points, in a few numbers."""
     if not points:
         return {}
-    from polyrelu.robust.bracketing.bracket import bracket
-    from polyrelu.robust.bracketing.curve import curve
+    from polyrelu.robust import bracket, curve
 
     test = mix.sample(points, seed + 1)
     line = curve(bracket(net, test.rows(), test.y, tol=tol, seed=seed))

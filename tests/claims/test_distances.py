@@ -10,7 +10,8 @@ from polyrelu.claims.claim import Verdict
 from polyrelu.claims.judge import Outcome, judge
 from polyrelu.data import OrthonormalMixture
 from polyrelu.nets import CentreClassifier, PolyReLUNet
-from polyrelu.robust.distance.distance import dist, part_of, published_c, published_dist
+from polyrelu.robust import dist
+from polyrelu.robust.distance.distance import part_of, published_c, published_dist
 from polyrelu.robust.distance.sphere import Part
 
 CLAIMS = {claim.id: claim for claim in distances.CLAIMS}

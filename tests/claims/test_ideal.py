@@ -17,8 +17,8 @@ from polyrelu.claims.papers import PAPERS
 from polyrelu.data import OrthonormalMixture
 from polyrelu.nets import AverageClassifier, BayesClassifier, CentreClassifier, NearestCentre, PolyReLUNet
 from polyrelu.report.paper_figures.scaling import FIGURES
+from polyrelu.robust import Bracket, BracketStatus
 from polyrelu.robust.attacks import PGD, CentreToCentre, PublishedPGD
-from polyrelu.robust.bracketing.bracket import Bracket, BracketStatus
 
 CLAIMS = {claim.id: claim for room in (ideal, ideal_bayes, ideal_attacks, ideal_exact) for claim in room.CLAIMS}
 SLOW = ("fragility", "resistance", "impossibility", "bayes", "starts", "same_classifier")

@@ -20,7 +20,7 @@ from polyrelu.data import OrthonormalMixture
 from polyrelu.errors import InputError
 from polyrelu.nets import AverageClassifier, CentreClassifier
 from polyrelu.robust.attacks import APGD, PGD, PublishedPGD
-from polyrelu.robust.core.norms import unit
+from polyrelu.robust.core import unit
 
 BY_ID = {claim.id: claim for claim in CLAIMS}
 UNMEASURED = ("I22", "I24")

@@ -10,7 +10,7 @@ from polyrelu.claims.claim import PROFILES, Measured, Verdict, at
 from polyrelu.claims.judge import Outcome, judge
 from polyrelu.data import OrthonormalMixture
 from polyrelu.nets import CentreClassifier
-from polyrelu.robust.distance.distance import dist
+from polyrelu.robust import dist
 
 CLAIMS = {claim.id: claim for claim in theorems.CLAIMS}
 

@@ -58,7 +58,7 @@ def few_points():
 
 @pytest.fixture
 def quick_evaluation(monkeypatch):
-    room = importlib.import_module("polyrelu.robust.bracketing.bracket")
+    room = importlib.import_module("polyrelu.robust")
     monkeypatch.setattr(room, "bracket", STAND_IN["bracket"])
 
 

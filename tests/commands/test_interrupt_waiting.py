@@ -23,7 +23,7 @@ WAITING = {
     "flow": (FLOW, "polyrelu.workflows.flow.progress:Live.update:3", "finishing the step under way, then saving",
              "given up; nothing of this run was saved"),
     "evaluate": (("evaluate", "{made}/net.safetensors", RECIPE, "--budget-nodes", 1, "--out", "out"),
-                 "polyrelu.robust.bracketing.bracket:bracket:2", "finishing the points under way (100 at most), dropping",  # noqa: E501
+                 "polyrelu.robust:bracket:2", "finishing the points under way (100 at most), dropping",
                  "100 of 250 points are kept. Go on with: polyrelu evaluate"),
     "fit": (("fit", "{made}/rows.npz", "--width", 6, "--epochs", 9, "-o", "out/head.safetensors"),
             "polyrelu.workflows.fit.progress:HeadsLive.update:3", "keeping the head of the last whole pass", NEW),

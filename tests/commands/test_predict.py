@@ -223,7 +223,7 @@ def test_a_head_says_what_it_takes(two, three):
 @pytest.mark.parametrize("kind", ["two", "three"])
 def test_evaluate_takes_the_labels_of_a_head(tmp_path, monkeypatch, request, kind):
     head, file = request.getfixturevalue(kind)
-    room = importlib.import_module("polyrelu.robust.bracketing.bracket")
+    room = importlib.import_module("polyrelu.robust")
     monkeypatch.setattr(room, "bracket", STAND_IN["bracket"])
     X, y = points(30, KINDS[kind], seed=1)
     words = ("--quiet", "--json", "--out")

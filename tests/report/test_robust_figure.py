@@ -11,8 +11,7 @@ from PIL import Image
 from polyrelu.errors import InputError
 from polyrelu.report import save_figure
 from polyrelu.report.figures.robustness import robust_figure
-from polyrelu.robust.bracketing.bracket import Bracket, BracketStatus
-from polyrelu.robust.bracketing.curve import curve
+from polyrelu.robust import Bracket, BracketStatus, curve
 
 
 def made(lower, upper, norm=2.0):

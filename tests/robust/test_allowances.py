@@ -25,32 +25,25 @@ import torch
 from torch import Tensor
 
 from polyrelu.nets import PolyReLUNet
-from polyrelu.robust.certify.branch_and_bound import Budget, certify
-from polyrelu.robust.certify.krylov import quick_radius
-from polyrelu.robust.certify.linear import linear_radius
-from polyrelu.robust.certify.lipschitz import cheap_radius
-from polyrelu.robust.certify.quadratic import quadratic_radius
-from polyrelu.robust.core.arithmetic import REAL, Arithmetic
-from polyrelu.robust.core.reduced_net import reduce
+from polyrelu.robust import REAL, Arithmetic, Budget, cheap_radius, linear_radius, quadratic_radius
+from polyrelu.robust.certify import certify, quick_radius
+from polyrelu.robust.core import reduce
 
 KNOWN = Path(__file__).with_name("allowances.json")
 WRITE = bool(os.environ.get("WRITE_ALLOWANCES"))
 LARGE = 1e-10
 CALLS = 3  # of each function that are looked at
-CERTIFY = "polyrelu.robust.certify"
+CERTIFY, CORE = "polyrelu.robust.certify", "polyrelu.robust.core"
 FUNCTIONS = [  # whatever a bound is made of
-    *((f"{CERTIFY}.neurons", f"Neurons.{name}") for name in ("pairs", "place", "level", "constants", "worst", "cut")),
-    (f"{CERTIFY}.neurons", "_execution"),
-    *((f"{CERTIFY}.cheap", name) for name in ("steepest_falls", "_top", "_between", "_correlated", "_halved")),
-    (f"{CERTIFY}.cheap", "Cheap._chunk"),
+    *((f"{CORE}.scaled_net", f"Neurons.{name}") for name in ("pairs", "place", "level", "constants", "worst", "cut")),
+    (f"{CORE}.scaled_net", "_execution"),
+    *((f"{CERTIFY}.lipschitz", name) for name in ("steepest_falls", "_top", "_between", "_correlated", "_halved")),
+    (f"{CERTIFY}.lipschitz", "Cheap._chunk"),
     *((f"{CERTIFY}.linear", name) for name in ("Frame.of", "Growth.of", "Rows.bound", "_rooted", "_steepest_gap")),
     *((f"{CERTIFY}.quadratic", name) for name in ("Frame.of", "rows_of", "Rows.below", "Rows.bound", "_least")),
     *((f"{CERTIFY}.krylov", name) for name in ("_few", "_ball", "_least")),
-    (f"{CERTIFY}.relaxation", "_State.advance"),
-    *(
-        ("polyrelu.robust.core.reduced_net", name)
-        for name in ("Shallow.slack", "Shallow._constant", "Rows.scaled", "reduce")
-    ),
+    (f"{CORE}.relaxation", "_State.advance"),
+    *((f"{CORE}.reduced_net", name) for name in ("Shallow.slack", "Shallow._constant", "Rows.scaled", "reduce")),
 ]
 
 

@@ -10,12 +10,8 @@ import torch
 from polyrelu import Budget, PolyReLUClassifier, bracket
 from polyrelu.errors import InputError
 from polyrelu.nets import PolyReLUNet
-from polyrelu.robust.bracketing.strategies import FEW
-from polyrelu.robust.certify.linear import linear_radius
-from polyrelu.robust.certify.lipschitz import cheap_radius
-from polyrelu.robust.certify.quadratic import quadratic_radius
-from polyrelu.robust.certify.scaled_net import Neurons
-from polyrelu.robust.core.arithmetic import EXECUTED, REAL, arithmetic_of
+from polyrelu.robust import EXECUTED, FEW, REAL, cheap_radius, linear_radius, quadratic_radius
+from polyrelu.robust.core import Neurons, arithmetic_of
 
 FLOATS = list(EXECUTED)
 

@@ -9,6 +9,7 @@ from torch import nn
 from polyrelu.data import Dataset, OrthonormalMixture
 from polyrelu.errors import InputError
 from polyrelu.nets import CentreClassifier
+from polyrelu.robust import AttackStatus, margin_of
 from polyrelu.robust.attacks import (
     APGD,
     PGD,
@@ -24,8 +25,6 @@ from polyrelu.robust.attacks import (
     UniversalDirection,
     Zero,
 )
-from polyrelu.robust.core.margin import margin_of
-from polyrelu.robust.core.result import AttackStatus
 
 EVERY = [
     PGD(steps=10),

@@ -10,6 +10,7 @@ from torch import nn
 
 from polyrelu.data import Dataset, OrthonormalMixture
 from polyrelu.nets import AverageClassifier, CentreClassifier, PolyReLUNet
+from polyrelu.robust import AttackStatus, average_radius, centre_radius, lengths, margin_of
 from polyrelu.robust.attacks import (
     APGD,
     ATTACKS,
@@ -30,11 +31,7 @@ from polyrelu.robust.attacks import (
     UniversalDirection,
     Zero,
 )
-from polyrelu.robust.certify.closed_form import average_radius, centre_radius
-from polyrelu.robust.core.margin import margin_of
-from polyrelu.robust.core.norms import dual, lengths
-from polyrelu.robust.core.pool import Pool
-from polyrelu.robust.core.result import AttackStatus
+from polyrelu.robust.core import Pool, dual
 
 MIX = OrthonormalMixture(dim=20, positive=5, negative=3, alpha=0.1, rotate=7, dtype=torch.float64)
 POOL = MIX.sample(200, seed=1)

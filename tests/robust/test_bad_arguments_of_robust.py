@@ -8,13 +8,18 @@ import torch
 from torch import nn
 
 from polyrelu import Bracket, Budget, InputError, OrthonormalMixture, PolyReLUNet, bracket, curve, dist
+from polyrelu.robust import (
+    average_radius,
+    centre_radius,
+    certified_radius,
+    cheap_radius,
+    cheaply_held,
+    check_points,
+    held,
+    linear_radius,
+    quadratic_radius,
+)
 from polyrelu.robust.attacks import APGD, PGD, AtRadius, BoundaryWalk, CarliniWagner, Minimal, strongest
-from polyrelu.robust.bracketing.at_radius import cheaply_held, held
-from polyrelu.robust.certify.closed_form import average_radius, centre_radius
-from polyrelu.robust.certify.linear import certified_radius, linear_radius
-from polyrelu.robust.certify.lipschitz import cheap_radius
-from polyrelu.robust.certify.quadratic import quadratic_radius
-from polyrelu.robust.core.margin import check_points
 from polyrelu.robust.theory.bounds import average_critical_radius, universal_perturbation_samples
 
 NET = PolyReLUNet(3, 4, 2.0, seed=1)

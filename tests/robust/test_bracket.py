@@ -8,14 +8,21 @@ import torch
 from polyrelu.data import OrthonormalMixture
 from polyrelu.errors import InputError
 from polyrelu.nets import AverageClassifier, CentreClassifier, PolyReLUNet
+from polyrelu.robust import (
+    BracketStatus,
+    BrokenSandwich,
+    Budget,
+    average_radius,
+    bracket,
+    centre_radius,
+    check_sandwich,
+    lengths,
+    margin_of,
+)
 from polyrelu.robust.attacks.convex_concave import lift
 from polyrelu.robust.attacks.nearest_boundary import nearest
-from polyrelu.robust.bracketing.bracket import BracketStatus, BrokenSandwich, bracket, check_sandwich
-from polyrelu.robust.certify.branch_and_bound import Budget, certify
-from polyrelu.robust.certify.closed_form import average_radius, centre_radius
-from polyrelu.robust.core.margin import margin_of
-from polyrelu.robust.core.norms import lengths
-from polyrelu.robust.core.reduced_net import reduce
+from polyrelu.robust.certify import certify
+from polyrelu.robust.core import reduce
 
 POWERS = (1, 1.3, 1.7, 2, 2.2, 2.5, 3, 4, 6)
 QUICK = Budget(nodes=4)

@@ -11,13 +11,11 @@ import torch
 from polyrelu.data import Dataset
 from polyrelu.errors import InputError
 from polyrelu.nets import PolyReLUNet
+from polyrelu.robust import BracketStatus, BrokenSandwich, Budget, bracket, certified_radius, margin_of
 from polyrelu.robust.bracketing import strategies as bounds
-from polyrelu.robust.bracketing.bracket import BracketStatus, BrokenSandwich, bracket
-from polyrelu.robust.certify.branch_and_bound import Budget, certify
-from polyrelu.robust.certify.linear import certified_radius
-from polyrelu.robust.certify.relaxation import Relaxation, box_terms
-from polyrelu.robust.core.margin import margin_of
-from polyrelu.robust.core.reduced_net import reduce
+from polyrelu.robust.certify import certify
+from polyrelu.robust.core import Relaxation, reduce
+from polyrelu.robust.core.relaxation import box_terms
 
 NONE = Budget(nodes=0)
 

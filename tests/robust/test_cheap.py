@@ -12,10 +12,10 @@ from polyrelu.data import OrthonormalMixture
 from polyrelu.errors import InputError
 from polyrelu.nets import AverageClassifier, CentreClassifier, PolyReLUNet
 from polyrelu.nets.polar import Polar
+from polyrelu.robust import average_radius, centre_radius, cheap_radius, margin_of
+from polyrelu.robust.certify import Cheap
 from polyrelu.robust.certify import lipschitz as cheap
-from polyrelu.robust.certify.closed_form import average_radius, centre_radius
-from polyrelu.robust.certify.lipschitz import Cheap, Neurons, cheap_radius, steepest_falls
-from polyrelu.robust.core.margin import margin_of
+from polyrelu.robust.certify.lipschitz import Neurons, steepest_falls
 
 EVERY_P = [1.0, 1.5, 2.0, 2.5, 3.0, 4.0]
 NORMS = [1.0, 2.0, math.inf]

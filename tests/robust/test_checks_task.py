@@ -9,10 +9,9 @@ import torch
 from torch import Tensor
 
 from polyrelu.errors import InputError, require
+from polyrelu.robust import check_points, lengths, margin_of
 from polyrelu.robust.attacks.task import Best, Counted, Task
-from polyrelu.robust.core.margin import check_points, margin_of
-from polyrelu.robust.core.norms import lengths, lowest, project, steepest, to_hyperplane, unit
-from polyrelu.robust.core.pool import Pool
+from polyrelu.robust.core import Pool, lowest, project, steepest, to_hyperplane, unit
 
 NORMS = [1.0, 2.0, math.inf]
 

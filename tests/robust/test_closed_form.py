@@ -13,7 +13,7 @@ from torch import Tensor
 from polyrelu.data import OrthonormalMixture
 from polyrelu.errors import InputError
 from polyrelu.nets import CentreClassifier
-from polyrelu.robust.certify.closed_form import centre_radius
+from polyrelu.robust import centre_radius
 
 EVERY_P = [1, 1.01, 1.3, 1.5, 1.9, 2, 2.2, 2.5, 3, 4, 6]
 

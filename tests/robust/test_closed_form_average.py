@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from polyrelu.nets import AverageClassifier
-from polyrelu.robust.certify.closed_form import average_radius
+from polyrelu.robust import average_radius
 
 
 @pytest.mark.parametrize(("K1", "K2"), [(6, 4), (1, 1), (2, 7)])

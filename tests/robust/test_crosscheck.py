@@ -16,10 +16,8 @@ import torch
 from polyrelu.errors import InputError
 from polyrelu.nets import PolyReLUNet
 from polyrelu.nets.ideal import CentreClassifier
-from polyrelu.robust.bracketing.bracket import Bracket, BracketStatus, BrokenSandwich
-from polyrelu.robust.core.margin import margin_of
-from polyrelu.robust.core.norms import dual, lengths
-from polyrelu.robust.core.result import AttackStatus
+from polyrelu.robust import AttackStatus, Bracket, BracketStatus, BrokenSandwich, lengths, margin_of
+from polyrelu.robust.core import dual
 from polyrelu.robust.crosscheck import PEERS, cross_check
 from polyrelu.robust.crosscheck.problem import Problem
 

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from polyrelu.errors import InputError
-from polyrelu.robust.bracketing.bracket import Bracket, BracketStatus, BrokenSandwich
-from polyrelu.robust.bracketing.curve import RadiusRange, curve, relative_gaps
+from polyrelu.robust import Bracket, BracketStatus, BrokenSandwich, RadiusRange, curve, relative_gaps
 
 
 def made(lower, upper, norm=2.0):

@@ -11,8 +11,8 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 from polyrelu.errors import InputError
+from polyrelu.robust import AttackStatus
 from polyrelu.robust.attacks.decision import Decided, decision_attack
-from polyrelu.robust.core.result import AttackStatus
 from polyrelu.robust.external.external_model import certified, codes
 
 NAMES = np.array(["left", "right", "up"])

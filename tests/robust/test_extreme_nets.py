@@ -11,16 +11,11 @@ import polyrelu
 from polyrelu import Budget, bracket
 from polyrelu.nets import AverageClassifier, CentreClassifier, PolyReLUNet
 from polyrelu.nets.polyrelu_net import doubled
+from polyrelu.robust import BracketStatus, average_radius, cheap_radius, held, linear_radius, quadratic_radius
 from polyrelu.robust.bracketing import bracket as bracket_module
-from polyrelu.robust.bracketing.at_radius import held
-from polyrelu.robust.bracketing.bracket import BracketStatus
-from polyrelu.robust.certify.closed_form import average_radius
-from polyrelu.robust.certify.linear import linear_radius
-from polyrelu.robust.certify.lipschitz import cheap_radius
-from polyrelu.robust.certify.quadratic import quadratic_radius
 from polyrelu.robust.certify.root_relaxation import Ball
-from polyrelu.robust.certify.scaled_net import Neurons, gamma
-from polyrelu.robust.core.reduced_net import reduce
+from polyrelu.robust.core import Neurons, reduce
+from polyrelu.robust.core.scaled_net import gamma
 from polyrelu.robust.external.external_model import certified
 
 NORMS = (1.0, 2.0, math.inf)

@@ -33,10 +33,8 @@ from torch import nn
 
 from polyrelu.errors import InputError
 from polyrelu.nets import PolyReLUNet
+from polyrelu.robust import NORMS, Budget, bracket
 from polyrelu.robust.attacks import BoundaryWalk
-from polyrelu.robust.bracketing.bracket import bracket
-from polyrelu.robust.certify.branch_and_bound import Budget
-from polyrelu.robust.core.norms import NORMS
 from polyrelu.robust.external import external_model as foreign
 from polyrelu.robust.external.external_model import as_module, certified, codes
 

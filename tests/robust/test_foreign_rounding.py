@@ -19,11 +19,11 @@ from sklearn.svm import SVC
 from torch import nn
 
 from polyrelu.nets import PolyReLUNet
-from polyrelu.robust.core.norms import NORMS, dual
+from polyrelu.robust import NORMS
+from polyrelu.robust.core import Diagonal, dual
 from polyrelu.robust.external import external_model as foreign
 from polyrelu.robust.external.affine import folded
 from polyrelu.robust.external.external_model import certified, codes
-from polyrelu.robust.external.layers import Diagonal
 
 RANDOM = np.random.default_rng(0)
 NAMES = np.array(["ash", "birch"])

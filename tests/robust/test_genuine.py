@@ -31,8 +31,8 @@ from polyrelu.estimator.classifier import PolyReLUClassifier
 from polyrelu.estimator.robustness_report.measurement import measure, subject_of
 from polyrelu.estimator.robustness_report.report import RobustnessReport
 from polyrelu.nets import AverageClassifier, CentreClassifier, PolyReLUNet, ReadOut
+from polyrelu.robust import altered
 from polyrelu.robust.core import integrity as genuine
-from polyrelu.robust.core.integrity import altered
 from polyrelu.robust.external.external_model import as_module, certified, codes, provable
 
 RANDOM = np.random.default_rng(3)

@@ -21,13 +21,16 @@ from polyrelu.checks import checked, with_numbers
 from polyrelu.errors import InputError
 from polyrelu.estimator.robustness_report.report import RobustnessReport
 from polyrelu.nets import AverageClassifier, CentreClassifier, ReadOut
-from polyrelu.robust.bracketing.at_radius import held
-from polyrelu.robust.bracketing.bracket import BracketStatus
-from polyrelu.robust.certify.linear import certified_radius, linear_radius
-from polyrelu.robust.certify.lipschitz import cheap_radius
-from polyrelu.robust.certify.quadratic import quadratic_radius
+from polyrelu.robust import (
+    BracketStatus,
+    altered,
+    certified_radius,
+    cheap_radius,
+    held,
+    linear_radius,
+    quadratic_radius,
+)
 from polyrelu.robust.core import integrity as genuine
-from polyrelu.robust.core.integrity import altered
 from polyrelu.robust.external.external_model import certified
 
 RANDOM = np.random.default_rng(4)

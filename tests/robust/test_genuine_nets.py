@@ -8,11 +8,7 @@ import torch
 
 from polyrelu import PolyReLUClassifier, PolyReLUNet, bracket
 from polyrelu.errors import InputError
-from polyrelu.robust.bracketing.at_radius import held
-from polyrelu.robust.bracketing.bracket import BracketStatus
-from polyrelu.robust.certify.linear import certified_radius, linear_radius
-from polyrelu.robust.certify.lipschitz import cheap_radius
-from polyrelu.robust.certify.quadratic import quadratic_radius
+from polyrelu.robust import BracketStatus, certified_radius, cheap_radius, held, linear_radius, quadratic_radius
 
 
 class Shifted(PolyReLUNet):

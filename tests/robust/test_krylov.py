@@ -8,16 +8,13 @@ import torch
 from polyrelu.data import read
 from polyrelu.nets import CentreClassifier, PolyReLUNet
 from polyrelu.nets.relu_power import relu_power
+from polyrelu.robust import FEW, BracketStatus, bracket, margin_of, quadratic_radius
 from polyrelu.robust.attacks.convex_concave import lift
 from polyrelu.robust.attacks.nearest_boundary import nearest
-from polyrelu.robust.bracketing.bracket import BracketStatus, bracket
-from polyrelu.robust.bracketing.strategies import FEW
-from polyrelu.robust.certify import krylov
-from polyrelu.robust.certify.krylov import quick_radius
+from polyrelu.robust.certify import krylov, quick_radius
 from polyrelu.robust.certify.lipschitz import Neurons
-from polyrelu.robust.certify.quadratic import Frame, Rows, quadratic_radius
-from polyrelu.robust.core.margin import margin_of
-from polyrelu.robust.core.reduced_net import reduce
+from polyrelu.robust.certify.quadratic import Frame, Rows
+from polyrelu.robust.core import reduce
 from polyrelu.train.descent.recipes import published_head
 
 POWERS = (1, 2, 2.5, 4)

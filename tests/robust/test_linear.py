@@ -11,10 +11,9 @@ from torch import Tensor
 from polyrelu.data import OrthonormalMixture
 from polyrelu.errors import InputError
 from polyrelu.nets import AverageClassifier, CentreClassifier, PolyReLUNet
-from polyrelu.robust.certify.closed_form import average_radius, centre_radius
-from polyrelu.robust.certify.linear import Frame, certified_radius, linear_radius
-from polyrelu.robust.certify.lipschitz import Neurons, cheap_radius
-from polyrelu.robust.core.margin import margin_of
+from polyrelu.robust import average_radius, centre_radius, certified_radius, cheap_radius, linear_radius, margin_of
+from polyrelu.robust.certify.linear import Frame
+from polyrelu.robust.certify.lipschitz import Neurons
 
 EVERY_P = [1.0, 1.5, 2.0, 2.5, 3.0, 4.0]
 NORMS = [1.0, 2.0, math.inf]

@@ -6,7 +6,8 @@ import torch
 from scipy.optimize import linprog, minimize
 
 from polyrelu.errors import InputError
-from polyrelu.robust.core.norms import NORMS, check_norm, dual, lengths, project, steepest, to_hyperplane, unit
+from polyrelu.robust import NORMS, check_norm, lengths
+from polyrelu.robust.core import dual, project, steepest, to_hyperplane, unit
 
 
 def rows(n, dim, seed=0, dtype=torch.float64):

@@ -10,11 +10,10 @@ import torch
 
 from polyrelu.errors import InputError
 from polyrelu.nets import CentreClassifier, PolyReLUNet
+from polyrelu.robust import linear_radius, margin_of, quadratic_radius
 from polyrelu.robust.attacks import strongest
-from polyrelu.robust.certify.linear import linear_radius
 from polyrelu.robust.certify.lipschitz import Neurons
-from polyrelu.robust.certify.quadratic import Frame, Rows, quadratic_radius, rows_of
-from polyrelu.robust.core.margin import margin_of
+from polyrelu.robust.certify.quadratic import Frame, Rows, rows_of
 
 
 def case(p, *, outputs=3, normalised=True, bias=True, dim=8, width=20, seed=0, points=6):

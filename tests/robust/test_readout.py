@@ -9,11 +9,8 @@ import torch
 
 from polyrelu.errors import InputError
 from polyrelu.nets import PolyReLUNet, ReadOut
+from polyrelu.robust import BracketStatus, Budget, bracket, lengths, margin_of
 from polyrelu.robust.attacks import strongest
-from polyrelu.robust.bracketing.bracket import BracketStatus, bracket
-from polyrelu.robust.certify.branch_and_bound import Budget
-from polyrelu.robust.core.margin import margin_of
-from polyrelu.robust.core.norms import lengths
 
 DOUBLE = torch.float64
 

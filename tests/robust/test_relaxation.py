@@ -7,18 +7,9 @@ import torch
 
 from polyrelu.nets import PolyReLUNet
 from polyrelu.robust.certify.branch_and_bound import Led, _divide, led_by
-from polyrelu.robust.certify.relaxation import (
-    MU,
-    Relaxation,
-    box_terms,
-    opposite_terms,
-    overstated,
-    own_slope,
-    own_terms,
-    solve,
-)
 from polyrelu.robust.certify.root_relaxation import Ball, boxed, largest
-from polyrelu.robust.core.reduced_net import reduce
+from polyrelu.robust.core import Relaxation, reduce, solve
+from polyrelu.robust.core.relaxation import MU, box_terms, opposite_terms, overstated, own_slope, own_terms
 
 ONE = torch.ones(1, 1, dtype=torch.float64)
 

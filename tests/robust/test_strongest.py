@@ -11,11 +11,10 @@ from torch import nn
 from polyrelu.data import OrthonormalMixture
 from polyrelu.errors import InputError
 from polyrelu.nets import CentreClassifier, PolyReLUNet
+from polyrelu.robust import NORMS, AttackStatus, lengths, margin_of
 from polyrelu.robust.attacks import APGD, FrankWolfe, Nearest, Rivals, Zero, strongest
 from polyrelu.robust.attacks.runner import Door
-from polyrelu.robust.core.margin import margin_of
-from polyrelu.robust.core.norms import NORMS, dual, lengths, lowest
-from polyrelu.robust.core.result import AttackStatus
+from polyrelu.robust.core import dual, lowest
 
 MIX = OrthonormalMixture(dim=12, positive=3, negative=3, alpha=0.05, dtype=torch.float64)
 

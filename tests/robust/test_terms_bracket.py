@@ -8,11 +8,11 @@ import pytest
 import torch
 
 from polyrelu.nets import PolyReLUNet
-from polyrelu.robust.bracketing.bracket import bracket
-from polyrelu.robust.certify.branch_and_bound import Budget, certify
+from polyrelu.robust import Budget, bracket
+from polyrelu.robust.certify import certify
 from polyrelu.robust.certify.root_relaxation import Ball
+from polyrelu.robust.core import reduce
 from polyrelu.robust.core import reduced_net as shallow
-from polyrelu.robust.core.reduced_net import reduce
 
 
 @pytest.mark.parametrize("kind", ["plain", "bias", "normalised", "classes", "one side"])

@@ -9,8 +9,7 @@ import torch
 
 from polyrelu.errors import InputError
 from polyrelu.nets import PolyReLUNet, ReadOut
-from polyrelu.robust.bracketing.at_radius import cheaply_held, held
-from polyrelu.robust.core.arithmetic import Arithmetic
+from polyrelu.robust import Arithmetic, cheaply_held, held
 
 DOUBLE = torch.float64
 

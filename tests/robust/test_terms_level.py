@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from polyrelu.robust.certify.closed_form import average_radius, centre_radius
+from polyrelu.robust import average_radius, centre_radius
 from polyrelu.robust.certify.scalar_branch_and_bound import Problems, least_cost
 from polyrelu.robust.certify.scalar_roots import lower_root, own_root, upper_root
 

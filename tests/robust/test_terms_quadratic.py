@@ -17,9 +17,8 @@ import torch
 from torch import Tensor
 
 from polyrelu.nets import PolyReLUNet
-from polyrelu.robust.certify import krylov, quadratic
-from polyrelu.robust.certify.krylov import quick_radius
-from polyrelu.robust.certify.quadratic import quadratic_radius
+from polyrelu.robust import quadratic_radius
+from polyrelu.robust.certify import krylov, quadratic, quick_radius
 
 
 class Ball:

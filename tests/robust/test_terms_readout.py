@@ -6,11 +6,9 @@ import pytest
 import torch
 
 from polyrelu.nets import PolyReLUNet, ReadOut
+from polyrelu.robust import REAL, Budget, bracket
 from polyrelu.robust.attacks.convex_concave import Broken
-from polyrelu.robust.bracketing.bracket import bracket
 from polyrelu.robust.bracketing.readout import _others
-from polyrelu.robust.certify.branch_and_bound import Budget
-from polyrelu.robust.core.arithmetic import REAL
 
 
 @pytest.mark.parametrize("p", [1.0, 2.0, 3.0])

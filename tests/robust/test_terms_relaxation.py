@@ -7,7 +7,8 @@ from fractions import Fraction
 import pytest
 import torch
 
-from polyrelu.robust.certify.relaxation import Relaxation, own_terms, solve
+from polyrelu.robust.core import Relaxation, solve
+from polyrelu.robust.core.relaxation import own_terms
 
 
 def exact_dot(a: torch.Tensor, b: torch.Tensor) -> Fraction:

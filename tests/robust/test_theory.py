@@ -11,8 +11,7 @@ from scipy.stats import norm
 from polyrelu.data import OrthonormalMixture
 from polyrelu.errors import InputError
 from polyrelu.nets import AverageClassifier, CentreClassifier, NearestCentre
-from polyrelu.robust.certify.closed_form import average_radius, centre_radius
-from polyrelu.robust.distance.distance import dist
+from polyrelu.robust import average_radius, centre_radius, dist
 from polyrelu.robust.theory import bounds as theory
 
 N = 20_000

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from polyrelu.nets import RobustClassifier
-from polyrelu.robust.certify.closed_form import centre_radius
+from polyrelu.robust import centre_radius
 from polyrelu.robust.theory import bounds as theory
 
 

@@ -10,11 +10,9 @@ from dataclasses import dataclass
 
 import torch
 
-from polyrelu.robust.bracketing.bracket import Bracket, BracketStatus
-from polyrelu.robust.core.margin import check_points, margin_of
-from polyrelu.robust.core.norms import lengths
+from polyrelu.robust import Bracket, BracketStatus, check_points, lengths, margin_of
 
-room = importlib.import_module("polyrelu.robust.bracketing.bracket")
+room = importlib.import_module("polyrelu.robust")
 parts = []  # points of each call; with a GATE the second one waits for that file
 
 

@@ -16,7 +16,7 @@ import polyrelu
 from polyrelu.data import Dataset
 from polyrelu.errors import InputError
 from polyrelu.nets import PolyReLUNet, save
-from polyrelu.robust.bracketing.bracket import Bracket, BracketStatus
+from polyrelu.robust import Bracket, BracketStatus
 from polyrelu.train import Trajectory, flow
 from polyrelu.workflows.evaluate.checkpoints import Part, join, read_part, write_part
 from polyrelu.workflows.evaluate.evaluation import require_same

@@ -31,9 +31,7 @@ from polyrelu.errors import InputError
 from polyrelu.nets import AverageClassifier, CentreClassifier, LogisticRegression
 from polyrelu.report.figures import robustness as robust_figure
 from polyrelu.report.figures import training as figures
-from polyrelu.robust.bracketing.bracket import Bracket, BracketStatus, BrokenSandwich
-from polyrelu.robust.bracketing.curve import curve
-from polyrelu.robust.core.margin import margin_of
+from polyrelu.robust import Bracket, BracketStatus, BrokenSandwich, curve, margin_of
 from polyrelu.workflows.evaluate import evaluation
 from polyrelu.workflows.evaluate import progress as evaluation_live
 from polyrelu.workflows.evaluate.progress import EvaluationLive
@@ -43,7 +41,7 @@ from polyrelu.workflows.evaluate.table import Table, round_radii, theory_marks
 
 HERE = Path(__file__).parent
 STAND_IN = runpy.run_path(str(HERE / "stand_in.py"))
-ROOM = importlib.import_module("polyrelu.robust.bracketing.bracket")
+ROOM = importlib.import_module("polyrelu.robust")
 RECIPE = "mixture:dim=12,clusters=3+2,alpha=0.1,n=250,seed=1"
 RESULTS = {"radii.csv", "curve.png", "curve.svg", "adversarial.npz", "evaluation.json"}
 ALONE = {**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "120", "TERM": "xterm"}

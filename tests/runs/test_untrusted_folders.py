@@ -12,8 +12,7 @@ from typer.testing import CliRunner
 from polyrelu import InputError, PolyReLUNet, bracket, save
 from polyrelu.cli import main as cli
 from polyrelu.report import save_figure, trajectory_figure
-from polyrelu.robust.bracketing.bracket import Bracket
-from polyrelu.robust.bracketing.curve import curve
+from polyrelu.robust import Bracket, curve
 from polyrelu.train import Trajectory
 from polyrelu.workflows.evaluate.checkpoints import Part, read_part, write_part
 from polyrelu.workflows.evaluate.evaluation import require_same

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from polyrelu.errors import InputError
 from polyrelu.estimator.robustness_report.measurement import Measured, measure, subject_of
-from polyrelu.robust.bracketing.bracket import Bracket
+from polyrelu.robust import Bracket
 from polyrelu.robust.external.external_model import first_line
 
 if TYPE_CHECKING:

@@ -21,16 +21,23 @@ from torch import Tensor, nn
 from polyrelu.checks import answer
 from polyrelu.errors import InputError, require
 from polyrelu.report.pages.diagnosis_words import EXACT, NONE, PROVEN
+from polyrelu.robust import (
+    FEW,
+    Bracket,
+    BracketStatus,
+    Budget,
+    Own,
+    RobustCurve,
+    Score,
+    altered,
+    bracket,
+    check_sandwich,
+    curve,
+    settled,
+)
+from polyrelu.robust.attacks import strongest
 from polyrelu.robust.attacks.decision import Decided, decision_attack
-from polyrelu.robust.attacks.strongest import strongest
-from polyrelu.robust.bracketing.bracket import Bracket, BracketStatus, bracket, check_sandwich
-from polyrelu.robust.bracketing.curve import RobustCurve, curve
-from polyrelu.robust.bracketing.strategies import FEW
-from polyrelu.robust.certify.branch_and_bound import Budget
-from polyrelu.robust.core.integrity import altered
-from polyrelu.robust.core.margin import Score
-from polyrelu.robust.core.pool import Own
-from polyrelu.robust.core.result import settled
+from polyrelu.robust.core import Flat, Opaque, check_initialised
 from polyrelu.robust.external.external_model import (
     as_module,
     certified,
@@ -40,8 +47,6 @@ from polyrelu.robust.external.external_model import (
     labelled,
     provable,
 )
-from polyrelu.robust.external.layers import Flat, Opaque
-from polyrelu.robust.external.readers import check_initialised
 
 EFFORT = Budget(nodes=0)  # the root of branch and bound proves nearly all there is, in a tenth of the time
 ALIKE = (

@@ -24,7 +24,7 @@ from polyrelu.bias import Subclasses, estimate_subclasses, flip_radii, known_sub
 from polyrelu.data import Dataset
 from polyrelu.errors import require
 from polyrelu.estimator.robustness_report.measurement import Measured, Subject
-from polyrelu.robust.core.norms import unit
+from polyrelu.robust.core import unit
 
 Array = NDArray[Any]
 ALONG = 48  # looks along the one direction

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from polyrelu.errors import require
 from polyrelu.report.figures.training import AVERAGE, CENTRE, INK, QUIET, STYLE, canvas
-from polyrelu.robust.bracketing.curve import RobustCurve
+from polyrelu.robust import RobustCurve
 
 PROVEN, ATTACKED, UNKNOWN = CENTRE, AVERAGE, "#F0E442"  # blue, vermilion and yellow of Okabe & Ito
 NORMS = {1.0: "sum of the changes, ℓ1", 2.0: "Euclidean length, ℓ2", math.inf: "largest single change, ℓ∞"}

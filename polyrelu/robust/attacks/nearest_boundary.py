@@ -16,9 +16,9 @@ from typing import NamedTuple, final
 import torch
 from torch import Tensor
 
-from polyrelu.robust.certify.relaxation import Relaxation, solve
 from polyrelu.robust.core.norms import lengths
 from polyrelu.robust.core.reduced_net import Rows, Shallow
+from polyrelu.robust.core.relaxation import Relaxation, solve
 from polyrelu.robust.core.single_thread import single_threaded
 
 STEPS = 40

@@ -22,8 +22,8 @@ from polyrelu.robust.certify.quadratic import quadratic_radius
 from polyrelu.robust.core.arithmetic import REAL, Arithmetic
 from polyrelu.robust.core.integrity import require_genuine
 from polyrelu.robust.core.margin import check_points, margin_of
+from polyrelu.robust.core.model_copy import copied
 from polyrelu.robust.core.pool import Labelled, Own
-from polyrelu.robust.external.readers import copied
 
 BEYOND = 1.001  # a radius is proven by proving slightly more
 CHEAP = 128  # dimensions of the neurons' span up to which the quadratic certificate takes a millisecond or two

@@ -16,14 +16,14 @@ from polyrelu.nets.polyrelu_net import doubled
 from polyrelu.robust.bracketing.readout import readout_bounds
 from polyrelu.robust.bracketing.strategies import WIDE, Found, general_bounds, quick_bounds, shallow_bounds
 from polyrelu.robust.certify.branch_and_bound import Budget
-from polyrelu.robust.certify.scaled_net import UNIT
 from polyrelu.robust.core.arithmetic import REAL, Arithmetic, arithmetic_of
 from polyrelu.robust.core.integrity import altered
 from polyrelu.robust.core.margin import check_points, margin_of
+from polyrelu.robust.core.model_copy import copied
 from polyrelu.robust.core.norms import check_norm, lengths
 from polyrelu.robust.core.pool import Labelled, Own, check_pool
 from polyrelu.robust.core.reduced_net import reduce
-from polyrelu.robust.external.readers import copied
+from polyrelu.robust.core.scaled_net import UNIT
 
 
 class Progress(Protocol):

@@ -28,9 +28,9 @@ from torch import Tensor
 
 from polyrelu.errors import require
 from polyrelu.robust.attacks.nearest_boundary import project
-from polyrelu.robust.certify.relaxation import Relaxation, overstated
 from polyrelu.robust.certify.root_relaxation import Ball, boxed
 from polyrelu.robust.core.reduced_net import Rows, Shallow
+from polyrelu.robust.core.relaxation import Relaxation, overstated
 from polyrelu.robust.core.single_thread import single_threaded
 
 WORK = 8e6  # numbers a batch of Hessians may hold

@@ -25,8 +25,8 @@ from torch import Tensor
 
 from polyrelu.nets import PolyReLUNet
 from polyrelu.robust.certify.quadratic import FAINT, OPPOSITE, OWN, Frame, Rows, rows_of
-from polyrelu.robust.certify.scaled_net import Neurons, Rivals, gamma
 from polyrelu.robust.core.arithmetic import REAL, Arithmetic
+from polyrelu.robust.core.scaled_net import Neurons, Rivals, gamma
 
 AT_ONCE = 2_000_000  # pre-activations of points and rivals held at a time
 SEARCH, PROOF = 6, 16  # dimensions of a bound while searching, and of the last one

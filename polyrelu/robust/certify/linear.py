@@ -38,11 +38,11 @@ from polyrelu.nets import PolyReLUNet
 from polyrelu.nets.base import count
 from polyrelu.nets.relu_power import relu_power
 from polyrelu.robust.certify.lipschitz import Cheap, steepest_falls, vertices
-from polyrelu.robust.certify.scaled_net import DUST, Neurons, Placed, Rivals, gamma
 from polyrelu.robust.core.arithmetic import REAL, Arithmetic, arithmetic_of
 from polyrelu.robust.core.integrity import require_genuine
 from polyrelu.robust.core.margin import check_points
 from polyrelu.robust.core.norms import check_norm, dual, lengths, steepest
+from polyrelu.robust.core.scaled_net import DUST, Neurons, Placed, Rivals, gamma
 
 WORK = 1_000_000  # numbers in the largest table: (points x rivals) by neurons or coordinates
 TANGENTS = 3  # choices of tangents for each radius tried

@@ -11,7 +11,7 @@ counts |z|^(p-1) times, which is taken at its worst in the ball being proven: th
 L depends on the net only. `steepest_falls` bounds it from above, for l2 without regard to how a direction is split
 between neurons; for orthonormal centres it is exact for F and, with p >= 2, for F^(p): L = sqrt(K) and sqrt(2).
 
-Rounding, and the arithmetic a radius holds for: see `polyrelu.robust.certify.scaled_net`.
+Rounding, and the arithmetic a radius holds for: see `polyrelu.robust.core.scaled_net`.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from torch import Tensor
 from polyrelu.checks import checked
 from polyrelu.nets import PolyReLUNet
 from polyrelu.nets.relu_power import relu_power
-from polyrelu.robust.certify.scaled_net import DUST, Neurons, Rivals, gamma
 from polyrelu.robust.core.arithmetic import REAL, Arithmetic, arithmetic_of
 from polyrelu.robust.core.integrity import require_genuine
 from polyrelu.robust.core.margin import check_points
 from polyrelu.robust.core.norms import check_norm, lengths
+from polyrelu.robust.core.scaled_net import DUST, Neurons, Rivals, gamma
 
 BLOCK = 4_000_000  # entries of a Gram matrix held at a time
 CHUNK = 2_000_000  # entries of X converted to float64 at a time

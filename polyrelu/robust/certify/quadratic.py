@@ -33,11 +33,11 @@ from polyrelu.checks import checked
 from polyrelu.errors import require
 from polyrelu.nets import PolyReLUNet
 from polyrelu.nets.relu_power import relu_power
-from polyrelu.robust.certify.scaled_net import Neurons, Placed, Rivals, gamma
 from polyrelu.robust.core.arithmetic import REAL, Arithmetic, arithmetic_of
 from polyrelu.robust.core.integrity import require_genuine
 from polyrelu.robust.core.margin import check_points
 from polyrelu.robust.core.norms import lengths
+from polyrelu.robust.core.scaled_net import Neurons, Placed, Rivals, gamma
 
 AT_ONCE = 4_000_000  # numbers in the matrices M held at a time
 FACTORS = 4  # values of lambda tried for each bound

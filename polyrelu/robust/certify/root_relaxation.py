@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from polyrelu.robust.attacks.nearest_boundary import Sides, sides
-from polyrelu.robust.certify.relaxation import MU, Relaxation, Solution, solve
 from polyrelu.robust.core.reduced_net import Rows, Shallow
+from polyrelu.robust.core.relaxation import MU, Relaxation, Solution, solve
 
 
 class Ball:

@@ -22,8 +22,8 @@ from torch import Tensor, nn
 
 from polyrelu.errors import require
 from polyrelu.nets import AverageClassifier, CentreClassifier, PolyReLUNet, ReadOut
+from polyrelu.robust.core.external_layers import ACTIVATIONS, Diagonal, Duels, Flat, Kernel, UnitRows
 from polyrelu.robust.core.integrity_methods import replaced_method
-from polyrelu.robust.external.layers import ACTIVATIONS, Diagonal, Duels, Flat, Kernel, UnitRows
 
 NETS = (PolyReLUNet, ReadOut, AverageClassifier, CentreClassifier)
 LAYERS = frozenset({nn.Linear, nn.Identity, nn.Dropout, nn.Flatten, nn.Sequential, *ACTIVATIONS.values(), *NETS,

@@ -24,10 +24,10 @@ from torch import Tensor
 from polyrelu.checks import checked
 from polyrelu.nets import PolyReLUNet
 from polyrelu.nets.relu_power import relu_power
-from polyrelu.robust.certify.scaled_net import DUST, HUGE, UNIT, Neurons
 from polyrelu.robust.core.arithmetic import REAL, Arithmetic
 from polyrelu.robust.core.margin import margin_of
 from polyrelu.robust.core.norms import lengths
+from polyrelu.robust.core.scaled_net import DUST, HUGE, UNIT, Neurons
 from polyrelu.robust.core.single_thread import single_threaded
 
 COMPARED = 256  # neurons held against all others at a time

@@ -15,9 +15,9 @@ from typing import final
 import torch
 from torch import Tensor, nn
 
-from polyrelu.robust.certify.scaled_net import UNIT
+from polyrelu.robust.core.external_layers import Diagonal
 from polyrelu.robust.core.norms import lengths
-from polyrelu.robust.external.layers import Diagonal
+from polyrelu.robust.core.scaled_net import UNIT
 
 TINY = 2.0**-1022
 

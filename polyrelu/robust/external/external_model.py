@@ -29,14 +29,15 @@ from polyrelu.nets.polyrelu_net import doubled
 from polyrelu.robust.bracketing.bracket import Bracket, bracket
 from polyrelu.robust.bracketing.strategies import FEW
 from polyrelu.robust.certify.branch_and_bound import Budget
+from polyrelu.robust.core.external_layers import Duels, Flat
 from polyrelu.robust.core.integrity import NETS, altered
 from polyrelu.robust.core.margin import check_points, margin_of
+from polyrelu.robust.core.model_copy import QUERY
 from polyrelu.robust.core.norms import check_norm, dual
 from polyrelu.robust.external.affine import TINY, Affine, folded, growth, size_above, stored
-from polyrelu.robust.external.layers import Duels, Flat
 from polyrelu.robust.external.readers import layers_of
-from polyrelu.robust.external.weights import QUERY, ask
 from polyrelu.robust.external.weights import affine as affine_layer
+from polyrelu.robust.external.weights import ask
 
 Prove = partial[Bracket]
 

@@ -20,9 +20,10 @@ import torch
 from torch import nn
 
 from polyrelu.errors import InputError, require
-from polyrelu.robust.certify.scaled_net import UNIT
-from polyrelu.robust.external.layers import Duels, Kernel
-from polyrelu.robust.external.weights import QUERY, affine, ask, numbers
+from polyrelu.robust.core.external_layers import Duels, Kernel
+from polyrelu.robust.core.model_copy import QUERY
+from polyrelu.robust.core.scaled_net import UNIT
+from polyrelu.robust.external.weights import affine, ask, numbers
 
 PROBES = 8  # random rows
 FITS = 1e-8  # of the size of the terms: how near a kernel machine must come to its decision function

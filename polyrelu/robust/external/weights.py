@@ -12,8 +12,7 @@ import torch
 from torch import nn
 
 from polyrelu.errors import require
-
-QUERY = "give its predict function instead, which is attacked by queries alone"
+from polyrelu.robust.core.model_copy import QUERY
 
 
 def numbers(value: Any, name: str) -> Any:

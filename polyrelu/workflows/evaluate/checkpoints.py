@@ -12,8 +12,7 @@ import torch
 
 from polyrelu.arrays import DAMAGED, open_npz
 from polyrelu.files import write_atomically
-from polyrelu.robust.bracketing.bracket import Bracket, BracketStatus
-from polyrelu.robust.core.norms import check_norm
+from polyrelu.robust import Bracket, BracketStatus, check_norm
 
 SIZE = 100  # points in a part: seconds to a minute of work
 

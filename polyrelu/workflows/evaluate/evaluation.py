@@ -20,16 +20,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from polyrelu import robust
 from polyrelu.data import Dataset
 from polyrelu.errors import InputError, require
 from polyrelu.files import output_folder, parse_json, read_text, write_atomically
 from polyrelu.nets import Net
-from polyrelu.robust import crosscheck
-from polyrelu.robust.bracketing import bracket as room
-from polyrelu.robust.bracketing.bracket import Bracket
-from polyrelu.robust.bracketing.curve import RobustCurve, curve, relative_gaps
-from polyrelu.robust.certify.branch_and_bound import Budget
-from polyrelu.robust.core.norms import check_norm
+from polyrelu.robust import Bracket, Budget, RobustCurve, check_norm, crosscheck, curve, relative_gaps
 from polyrelu.workflows.evaluate.checkpoints import SIZE, Part, join, read_part, write_part
 from polyrelu.workflows.evaluate.inputs import fitted, identity_of, read_net, read_points
 from polyrelu.workflows.evaluate.settings import EvaluationSettings
@@ -222,7 +218,7 @@ def _bracket_part(
 ) -> Part:
     budget = Budget(nodes=settings.nodes, seconds=settings.seconds)
     began = time.perf_counter()
-    found = room.bracket(
+    found = robust.bracket(
         net, X, y, norm=norm, tol=settings.tol, budget=budget, pool=pool, seed=settings.seed, progress=watcher.inner
     )
     curve(found, first_row=start)  # a broken sandwich is told at once and never kept

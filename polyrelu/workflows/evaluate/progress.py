@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from polyrelu.interrupt import CtrlC
-from polyrelu.robust.bracketing.bracket import Bracket
-from polyrelu.robust.bracketing.curve import relative_gaps
+from polyrelu.robust import Bracket, relative_gaps
 from polyrelu.workflows.evaluate.checkpoints import SIZE
 from polyrelu.workflows.flow.progress import Watched
 

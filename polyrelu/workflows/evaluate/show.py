@@ -10,7 +10,7 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table as Grid
 from rich.text import Text
 
-from polyrelu.robust.bracketing.bracket import BracketStatus
+from polyrelu.robust import BracketStatus
 from polyrelu.workflows.evaluate.table import Table
 
 if TYPE_CHECKING:

@@ -10,8 +10,7 @@ from typing import Any, final
 import torch
 
 from polyrelu.data import Dataset
-from polyrelu.robust.bracketing.bracket import Bracket
-from polyrelu.robust.bracketing.curve import RadiusRange, RobustCurve, relative_gaps
+from polyrelu.robust import Bracket, RadiusRange, RobustCurve, relative_gaps
 
 ROUND = (1.0, 2.0, 2.5, 5.0)
 MOST = 10  # round radii in a table that nobody asked for

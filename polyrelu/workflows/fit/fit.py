@@ -25,9 +25,7 @@ from polyrelu.errors import InputError, require
 from polyrelu.estimator.head_training.head_settings import TrainingStopped
 from polyrelu.files import output_folder, write_atomically
 from polyrelu.nets import ReadOut, store
-from polyrelu.robust.bracketing.curve import curve
-from polyrelu.robust.certify.branch_and_bound import Budget
-from polyrelu.robust.core.norms import lengths
+from polyrelu.robust import Budget, curve, lengths
 
 if TYPE_CHECKING:
     from polyrelu.estimator.classifier import PolyReLUClassifier

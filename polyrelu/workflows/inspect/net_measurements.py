@@ -19,7 +19,7 @@ from polyrelu.bias import (
 )
 from polyrelu.errors import InputError
 from polyrelu.nets import LogisticRegression
-from polyrelu.robust.core.margin import margin_of
+from polyrelu.robust import margin_of
 from polyrelu.workflows.inspect.inputs import Subject
 from polyrelu.workflows.inspect.table import (
     DOES_NOT_APPLY,

@@ -21,7 +21,7 @@ from polyrelu.errors import InputError, require
 from polyrelu.files import open_file, output_folder, write_atomically
 from polyrelu.nets import store
 from polyrelu.nets.class_names import feature_names, label_name
-from polyrelu.robust.certify.branch_and_bound import Budget
+from polyrelu.robust import Budget
 from polyrelu.workflows.fit.fit import Watcher
 from polyrelu.workflows.predict.kept_rows import Decided, KeptRows, file_hash
 
