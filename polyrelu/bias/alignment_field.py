@@ -15,11 +15,10 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from polyrelu.checks import answer, checked
+from polyrelu.checks import answer, checked, finite_number
 from polyrelu.data import Dataset
 from polyrelu.errors import require
 from polyrelu.nets import PolyReLUNet
-from polyrelu.nets.base import real
 from polyrelu.nets.polar import unit_rows
 from polyrelu.train.gradient_flow.polar_field import powers
 
@@ -38,7 +37,9 @@ def alignment_field(
     fits = W.ndim == 2 and W.shape[1] == data.dim
     require(fits, "W", f"shape {tuple(W.shape)}", f"shape (h, {data.dim}), one row per neuron")
     weight = pulls(data, target)
-    return summed(data, unit_rows(W)[0], real("p", p, least=1), seen or published(p), lambda rows: weight[rows, None])
+    return summed(
+        data, unit_rows(W)[0], finite_number("p", p, least=1), seen or published(p), lambda rows: weight[rows, None]
+    )
 
 
 @checked

@@ -13,9 +13,8 @@ from typing import final
 import torch
 from torch import Tensor
 
-from polyrelu.checks import checked
+from polyrelu.checks import checked, seed_number, whole_number
 from polyrelu.data import Dataset
-from polyrelu.data._checks import seeded, whole
 from polyrelu.errors import InputError, require
 
 
@@ -56,8 +55,8 @@ def correlation(data: Dataset, centre: bool = True, most: int = 2000, seed: int 
     most, drawn without replacement from ``seed`` (all of them if there are no more): O(most^2 D). ``centre`` subtracts
     the mean row first. A row equal to it has no direction and is left out everywhere.
     """
-    whole("most", most, 1)
-    seeded("seed", seed)
+    whole_number("most", most, 1)
+    seed_number("seed", seed)
     group, names = _groups(data)
     n, device = len(data), data.y.device
     mean = torch.zeros(data.dim, dtype=torch.float64, device=device)

@@ -13,9 +13,8 @@ from torch import Tensor
 from polyrelu.bias.decomposition import Decomposition, Learned, decompose
 from polyrelu.bias.first_layer import neurons_of
 from polyrelu.bias.subclasses import Subclasses, estimate_subclasses, known_subclasses
-from polyrelu.checks import checked
+from polyrelu.checks import checked, whole_number
 from polyrelu.data import Dataset
-from polyrelu.data._checks import whole
 from polyrelu.errors import require
 
 
@@ -60,7 +59,7 @@ def decoupling(
     `estimate_subclasses`, which sees the rows from the net's own centre. O(h D K) for each bootstrap, O(n D bootstraps)
     to draw them, besides the search for sub-classes.
     """
-    whole("bootstraps", bootstraps, 2)
+    whole_number("bootstraps", bootstraps, 2)
     neurons = neurons_of(net)
     require((centres is None) == (labels is None), "centres, labels", "only one of them", "both or neither")
     if centres is not None:

@@ -21,10 +21,9 @@ from torch import Tensor, nn
 
 from polyrelu.bias import homogeneity
 from polyrelu.bias.homogeneity import Groups
-from polyrelu.checks import answer, checked, plain_tensor
+from polyrelu.checks import answer, checked, finite_number, plain_tensor
 from polyrelu.data import Dataset
 from polyrelu.errors import require
-from polyrelu.nets.base import real
 from polyrelu.train import Trajectory
 from polyrelu.train import margin_gradients as gradients
 from polyrelu.train.losses import check_loss, pull, rivals
@@ -184,7 +183,7 @@ def margin_history(trajectory: Trajectory, layers: Groups | None = None, toleran
     """Margins at every recorded moment, and whether the smoothed one ever fell (Thm 4.1 of Lyu & Li). O(T)."""
     told = all(hasattr(trajectory, name) for name in ("net", "history", "settings"))
     require(told, "trajectory", type(trajectory).__name__, "a Trajectory")
-    tolerance = real("tolerance", tolerance, least=0)
+    tolerance = finite_number("tolerance", tolerance, least=0)
     history, settings = trajectory.history, trajectory.settings
     require(len(history.clock) > 0, "trajectory", "no recorded moments", "a run with at least one")
     log_rho, min_margin = (getattr(history, name, None) for name in ("log_rho", "min_margin"))

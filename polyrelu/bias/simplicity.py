@@ -22,9 +22,8 @@ from typing import final
 import torch
 from torch import Tensor, nn
 
-from polyrelu.checks import answer, checked
+from polyrelu.checks import answer, checked, seed_number, whole_number
 from polyrelu.data import Dataset
-from polyrelu.data._checks import seeded, whole
 from polyrelu.errors import InputError, require
 from polyrelu.nets import LeakyReLUNet, PolyReLUNet
 
@@ -66,8 +65,8 @@ def simplicity(net: nn.Module, data: Dataset, *, offset: bool = False, probes: i
     probes : number of points drawn from N(m, S), m and S the mean and covariance of the rows, on which a second map is
         fitted: needed when there are hardly more rows than columns, for then every function looks linear on them
     """
-    whole("probes", probes, 0)
-    seeded("seed", seed)
+    whole_number("probes", probes, 0)
+    seed_number("seed", seed)
     f = _Centred(net)
 
     def rows() -> Iterator[Tensor]:

@@ -14,10 +14,9 @@ from torch import Tensor
 
 from polyrelu.bias.alignment_field import See, published, pulls, summed, tangent_part
 from polyrelu.bias.sphere_flow import grouped, march, sine_to, unit
-from polyrelu.checks import answer, checked
+from polyrelu.checks import answer, checked, finite_number, whole_number
 from polyrelu.data import Dataset
 from polyrelu.errors import require
-from polyrelu.nets.base import count, real
 
 STILL = 1e-9  # |P field|/|field| of an end point that needs no more work
 
@@ -68,7 +67,7 @@ def stationary_directions(
     Rows without any noise are not generic: for p < 2 a start then keeps the average of just the centres it sees (each a
     resting point, not a stable one), at p = 2 it stays wherever it is in their span.
     """
-    p, starts = real("p", p, least=1), count("starts", starts)
+    p, starts = finite_number("p", p, least=1), whole_number("starts", starts)
     require(0 < same < math.inf, "same", same, "an angle > 0")
     require(sign in (1, -1), "sign", sign, "1 or -1, the sign of the output weight")
     look = seen or published(p)
@@ -76,7 +75,7 @@ def stationary_directions(
     longest = max(float(torch.linalg.vector_norm(x, dim=x.ndim - 1).max()) for x in rows)
     require(longest > 0, "data", "rows that are all seen as 0", "at least one that is not")
     weight = sign * pulls(data, target)
-    source = torch.Generator().manual_seed(count("seed", seed, least=0))
+    source = torch.Generator().manual_seed(whole_number("seed", seed, least=0))
     u = unit(torch.randn(starts, data.dim, generator=source, dtype=torch.float64)).to(data.y.device)
 
     def scaled(X: Tensor) -> Tensor:

@@ -11,9 +11,8 @@ import torch
 from torch import Tensor
 
 from polyrelu.bias.spherical_kmeans import spherical_kmeans, stability
-from polyrelu.checks import checked
+from polyrelu.checks import checked, seed_number, whole_number
 from polyrelu.data import Dataset
-from polyrelu.data._checks import seeded, whole
 from polyrelu.errors import InputError, require
 
 STABLE = 0.75  # Jaccard overlap from which a cluster counts as found again (Hennig 2007)
@@ -104,9 +103,9 @@ def estimate_subclasses(
     count : number of sub-classes of every class, or one number for each (order [+1, -1]); None: chosen as above
     origin : (D,) what directions are seen from, e.g. the centre a net subtracts; 0 by default
     """
-    seeded("seed", seed)
+    seed_number("seed", seed)
     for name, value in (("most", most), ("rows", rows), ("splits", splits)):
-        whole(name, value, 1)
+        whole_number(name, value, 1)
     classes = classes_of(data)
     wanted = _wanted(count, classes, data)
     shift = torch.zeros(data.dim) if origin is None else torch.as_tensor(origin).detach()
@@ -143,7 +142,7 @@ def _wanted(count: int | Sequence[int] | None, classes: Tensor, data: Dataset) -
     wanted = list(count) if isinstance(count, Sequence) else [int(count)] * len(classes)
     require(len(wanted) == len(classes), "count", count, f"one number, or {len(classes)}, one for each class")
     for label, number in zip(classes, wanted, strict=True):
-        whole("count", number, 1)
+        whole_number("count", number, 1)
         has = int((data.y == label).sum())
         if number > has:
             raise InputError(

@@ -10,9 +10,8 @@ from typing import Any, final
 import numpy.typing as npt
 import torch
 
-from polyrelu.checks import checked, plain_tensor
+from polyrelu.checks import checked, plain_tensor, whole_number
 from polyrelu.data import rows as _rows
-from polyrelu.data._checks import whole
 from polyrelu.data.labels import as_clusters, as_labels
 from polyrelu.data.rows import BLOCK, RowSource
 from polyrelu.errors import InputError, require
@@ -114,7 +113,7 @@ class Dataset:
     @checked
     def blocks(self, size: int = BLOCK) -> Iterator[tuple[int, torch.Tensor]]:
         """(start, rows start..start+size-1) from first to last; the last block may be shorter."""
-        whole("size", size, 1)
+        whole_number("size", size, 1)
         return ((start, self.rows(start, min(start + size, len(self)))) for start in range(0, len(self), size))
 
     def class_means(self) -> torch.Tensor:

@@ -7,20 +7,19 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from polyrelu.data._checks import whole
+from polyrelu.checks import dtype_named, whole_number
 from polyrelu.data.dataset import Dataset
 from polyrelu.data.images.image_sets import PICTURES, read_pictures
 from polyrelu.data.relabel import relabel
 from polyrelu.data.splits import PARTS, part
 from polyrelu.data.synthetic.mixture import OrthonormalMixture
 from polyrelu.data.synthetic.recipe import (
-    dtype_of,
     nearest,
     parse_clusters,
+    parse_real_number,
     parse_recipe,
-    real_number,
-    whole_number,
-    yes_or_no,
+    parse_whole_number,
+    parse_yes_or_no,
 )
 from polyrelu.data.synthetic.sphere import NearlyOrthogonalSphere
 from polyrelu.data.synthetic.symmetric import SymmetricSeparable
@@ -50,7 +49,7 @@ def read(text: str, *, limit: int | None = None) -> Dataset:
     """
     require(isinstance(text, str) and bool(text.strip()), "data", repr(text), "a file, a name or a recipe")
     if limit is not None:
-        whole("limit", limit, 1)
+        whole_number("limit", limit)
     data = _find(text.strip())
     if limit is None or limit >= len(data):
         return data
@@ -84,16 +83,16 @@ def _find(text: str) -> Dataset:
 
 def _mixture(text: str) -> Dataset:
     keys: dict[str, Callable[[str, str], Any]] = {
-        "dim": whole_number,
+        "dim": parse_whole_number,
         "clusters": lambda _, value: parse_clusters(value),
-        "alpha": real_number,
-        "scale": lambda key, value: value if value == "sqrt_dim" else real_number(key, value),
-        "noise": real_number,
-        "rotate": whole_number,
-        "dtype": dtype_of,
-        "n": whole_number,
-        "seed": whole_number,
-        "balanced": yes_or_no,
+        "alpha": parse_real_number,
+        "scale": lambda key, value: value if value == "sqrt_dim" else parse_real_number(key, value),
+        "noise": parse_real_number,
+        "rotate": parse_whole_number,
+        "dtype": lambda _, value: dtype_named(value),
+        "n": parse_whole_number,
+        "seed": parse_whole_number,
+        "balanced": parse_yes_or_no,
     }
     found = parse_recipe(text, keys, ("dim", "clusters", "alpha", "n"))
     n, seed, balanced = found.pop("n"), found.pop("seed", 0), found.pop("balanced", True)
@@ -103,7 +102,12 @@ def _mixture(text: str) -> Dataset:
 
 
 def _sphere(text: str) -> Dataset:
-    keys = {"dim": whole_number, "dtype": dtype_of, "n": whole_number, "seed": whole_number}
+    keys = {
+        "dim": parse_whole_number,
+        "dtype": lambda _, value: dtype_named(value),
+        "n": parse_whole_number,
+        "seed": parse_whole_number,
+    }
     found = parse_recipe(text, keys, ("dim", "n"))
     n, seed = found.pop("n"), found.pop("seed", 0)
     return NearlyOrthogonalSphere(**found).sample(n, seed)
@@ -111,14 +115,14 @@ def _sphere(text: str) -> Dataset:
 
 def _symmetric(text: str) -> Dataset:
     keys: dict[str, Callable[[str, str], Any]] = {
-        "dim": whole_number,
-        "margin": real_number,
-        "spread": real_number,
-        "extra": whole_number,
-        "rotate": whole_number,
-        "dtype": dtype_of,
-        "n": whole_number,
-        "seed": whole_number,
+        "dim": parse_whole_number,
+        "margin": parse_real_number,
+        "spread": parse_real_number,
+        "extra": parse_whole_number,
+        "rotate": parse_whole_number,
+        "dtype": lambda _, value: dtype_named(value),
+        "n": parse_whole_number,
+        "seed": parse_whole_number,
     }
     found = parse_recipe(text, keys, ("dim", "n"))
     n, seed = found.pop("n"), found.pop("seed", 0)

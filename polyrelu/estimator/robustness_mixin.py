@@ -11,9 +11,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from polyrelu.checks import flag
 from polyrelu.errors import require
 from polyrelu.nets import Net
-from polyrelu.nets.base import flag
 from polyrelu.nets.polyrelu_net import doubled
 from polyrelu.robust import (
     EXECUTED,

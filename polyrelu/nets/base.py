@@ -7,16 +7,13 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from numbers import Integral, Real
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
+from polyrelu.checks import dtype_named, finite_number, whole_number
 from polyrelu.errors import InputError, require
-
-DTYPES = {"float32": torch.float32, "float64": torch.float64}
 
 
 class Net(nn.Module):
@@ -27,8 +24,8 @@ class Net(nn.Module):
 
     def __init__(self, dim: int, outputs: int, settings: Mapping[str, Any]) -> None:
         super().__init__()
-        self.dim = count("dim", dim)
-        self.outputs = count("outputs", outputs)
+        self.dim = whole_number("dim", dim)
+        self.outputs = whole_number("outputs", outputs)
         require(isinstance(settings, Mapping), "settings", type(settings).__name__, "the arguments by name")
         self.settings = dict(settings)
 
@@ -41,7 +38,7 @@ class Net(nn.Module):
     def check_settings(self) -> None:
         """An InputError if sizes were set, since the net was made, that no constructor accepts."""
         for name in ("dim", "outputs"):
-            count(name, getattr(self, name))
+            whole_number(name, getattr(self, name))
 
     def check_shapes(self, **shapes: tuple[int, ...]) -> None:
         """An InputError if one of these tensors has another shape; there need not be a bias nor a centre."""
@@ -101,70 +98,14 @@ def _describe(tensor: Tensor) -> str:
     return f"{str(tensor.dtype).removeprefix('torch.')} {tuple(tensor.shape)}"
 
 
-def count(argument: str, value: Any, least: int = 1) -> int:
-    """``value`` as an int >= ``least``, or an InputError naming ``argument``."""
-    whole = isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least
-    require(whole, argument, value, f"a whole number >= {least}")
-    require(int(value) < 2**63, argument, value, "a whole number below 2^63")
-    return int(value)
-
-
-def flag(argument: str, value: Any) -> bool:
-    """``value`` as True or False; 1 and 0 will do."""
-    plain = isinstance(value, Integral | np.bool_) and value in (0, 1)
-    require(plain, argument, value, "True or False")
-    return bool(value)
-
-
-def real(argument: str, value: Any, *, least: float = -math.inf, above: float = -math.inf) -> float:
-    """``value`` as a finite float with ``value >= least`` and ``value > above``."""
-    limit = f" >= {least:g}" if math.isfinite(least) else f" > {above:g}" if math.isfinite(above) else ""
-    try:
-        number = float(value) if isinstance(value, Real) and not isinstance(value, bool) else math.nan
-    except OverflowError:  # a whole number with more than 308 digits
-        number = math.inf
-    require(math.isfinite(number) and number >= least and number > above, argument, value, f"a finite number{limit}")
-    return number
-
-
-def check_power(p: Any) -> None:
-    """An InputError unless ``p`` is a Python number >= 1, as `real` makes them."""
-    require(isinstance(p, int | float) and real("p", p, least=1) == p, "p", p, "a finite number >= 1")
-
-
-def counts(**values: Any) -> dict[str, Any]:
-    """Every value as a whole number >= 1, under its own name."""
-    return {name: count(name, value) for name, value in values.items()}
-
-
-def start(scale: float, seed: int) -> dict[str, Any]:
+def scale_and_seed(scale: float, seed: int) -> dict[str, Any]:
     """A checked scale (>= 0) and seed, under those names."""
-    return {"scale": real("scale", scale, least=0), "seed": count("seed", seed, least=0)}
-
-
-def choice(argument: str, value: str, allowed: Mapping[str, Any]) -> str:
-    """``value`` if it is a key of ``allowed``, or an InputError that lists them."""
-    known = isinstance(value, str) and value in allowed
-    require(known, argument, repr(value), " or ".join(repr(key) for key in allowed))
-    return value
-
-
-def floating(dtype: torch.dtype) -> torch.dtype:
-    """float32 or float64; other types are refused by name."""
-    known = isinstance(dtype, torch.dtype) and dtype in DTYPES.values()
-    require(known, "dtype", dtype, "torch.float32 or torch.float64")
-    return dtype
-
-
-def dtype_named(name: Any) -> torch.dtype:
-    """The torch type called ``name`` in a config."""
-    return DTYPES[choice("dtype", name, DTYPES)]
+    return {"scale": finite_number("scale", scale, least=0), "seed": whole_number("seed", seed, least=0)}
 
 
 def generator(seed: int) -> torch.Generator:
     """A CPU generator started from ``seed``; the same numbers on every machine type."""
-    require(count("seed", seed, least=0) < 2**63, "seed", seed, "a whole number below 2^63")
-    return torch.Generator().manual_seed(int(seed))
+    return torch.Generator().manual_seed(whole_number("seed", seed, least=0))
 
 
 def normal(shape: tuple[int, ...], std: float, source: torch.Generator, dtype: torch.dtype) -> nn.Parameter:

@@ -15,8 +15,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from polyrelu.checks import choice, finite_number, flag, floating_dtype, whole_numbers
 from polyrelu.errors import require
-from polyrelu.nets.base import Net, choice, counts, flag, floating, generator, normal, real, start
+from polyrelu.nets.base import Net, generator, normal, scale_and_seed
 from polyrelu.nets.relu_power import relu_power
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
@@ -35,10 +36,10 @@ class TwoLayer(Net, ABC):
     def __init__(
         self, dim: int, width: int, outputs: int, scale: float, seed: int, dtype: torch.dtype, **settings: Any
     ) -> None:
-        sizes = counts(dim=dim, width=width, outputs=outputs)
-        super().__init__(dim, outputs, sizes | start(scale, seed) | settings)
+        sizes = whole_numbers(dim=dim, width=width, outputs=outputs)
+        super().__init__(dim, outputs, sizes | scale_and_seed(scale, seed) | settings)
         source = generator(seed)
-        self.weight = normal((width, dim), scale, source, floating(dtype))
+        self.weight = normal((width, dim), scale, source, floating_dtype(dtype))
         self.output = normal((outputs, width), scale, source, dtype)
 
     @abstractmethod
@@ -68,7 +69,7 @@ class PlainPolyNet(TwoLayer):
         seed: int = 0,
         dtype: torch.dtype = torch.float32,
     ) -> None:
-        self.p = real("p", p, least=1)
+        self.p = finite_number("p", p, least=1)
         super().__init__(dim, width, outputs, scale, seed, dtype, p=self.p)
 
     def phi(self, z: Tensor) -> Tensor:
@@ -112,7 +113,7 @@ class LeakyReLUNet(TwoLayer):
         seed: int = 0,
         dtype: torch.dtype = torch.float32,
     ) -> None:
-        self.slope = real("slope", slope, least=0)
+        self.slope = finite_number("slope", slope, least=0)
         require(self.slope <= 1, "slope", slope, "a number between 0 and 1")
         super().__init__(dim, width, outputs, scale, seed, dtype, slope=self.slope)
 
@@ -137,9 +138,9 @@ class LogisticRegression(Net):
         seed: int = 0,
         dtype: torch.dtype = torch.float32,
     ) -> None:
-        sizes = counts(dim=dim, outputs=outputs)
-        super().__init__(dim, outputs, sizes | start(scale, seed) | {"bias": flag("bias", bias)})
-        self.weight = normal((outputs, dim), scale, generator(seed), floating(dtype))
+        sizes = whole_numbers(dim=dim, outputs=outputs)
+        super().__init__(dim, outputs, sizes | scale_and_seed(scale, seed) | {"bias": flag("bias", bias)})
+        self.weight = normal((outputs, dim), scale, generator(seed), floating_dtype(dtype))
         self.register_parameter("bias", nn.Parameter(torch.zeros(outputs, dtype=dtype)) if bias else None)
 
     def forward(self, X: Tensor) -> Tensor:
@@ -168,11 +169,11 @@ class MLP(Net):
         seed: int = 0,
         dtype: torch.dtype = torch.float32,
     ) -> None:
-        sizes = counts(dim=dim, width=width, depth=depth, outputs=outputs)
+        sizes = whole_numbers(dim=dim, width=width, depth=depth, outputs=outputs)
         kind = {"activation": choice("activation", activation, ACTIVATIONS), "bias": flag("bias", bias)}
-        super().__init__(dim, outputs, sizes | start(scale, seed) | kind)
+        super().__init__(dim, outputs, sizes | scale_and_seed(scale, seed) | kind)
         self.phi = ACTIVATIONS[activation]
-        source, dtype = generator(seed), floating(dtype)
+        source, dtype = generator(seed), floating_dtype(dtype)
         units = [dim] + [width] * (depth - 1) + [outputs]
         self.weights = nn.ParameterList(
             normal((b, a), scale * math.sqrt(2 / a), source, dtype) for a, b in pairwise(units)

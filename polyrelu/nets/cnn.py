@@ -9,8 +9,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from polyrelu.checks import choice, floating_dtype, whole_numbers
 from polyrelu.errors import InputError, require
-from polyrelu.nets.base import Net, choice, counts, floating, generator, normal, start
+from polyrelu.nets.base import Net, generator, normal, scale_and_seed
 
 BIASES = {"all": 4, "first": 1, "none": 0}
 
@@ -35,13 +36,15 @@ class SmallCNN(Net):
         seed: int = 0,
         dtype: torch.dtype = torch.float32,
     ) -> None:
-        sizes = counts(side=side, outputs=outputs, hidden=hidden)
+        sizes = whole_numbers(side=side, outputs=outputs, hidden=hidden)
         side, outputs, hidden = sizes.values()  # Python's, which do not wrap around
-        super().__init__(side * side, outputs, sizes | start(scale, seed) | {"bias": choice("bias", bias, BIASES)})
+        super().__init__(
+            side * side, outputs, sizes | scale_and_seed(scale, seed) | {"bias": choice("bias", bias, BIASES)}
+        )
         self.side = side
         left = math.ceil(math.ceil(side / 2) / 2)  # SAME pools round up
         shapes = [(32, 1, 5, 5), (64, 32, 3, 3), (hidden, 64 * left * left), (outputs, hidden)]
-        source, dtype = generator(seed), floating(dtype)
+        source, dtype = generator(seed), floating_dtype(dtype)
         self.weights = nn.ParameterList(
             normal(shape, scale * math.sqrt(2 / math.prod(shape[1:])), source, dtype) for shape in shapes
         )

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from polyrelu.checks import checked
+from polyrelu.checks import checked, choice, floating_dtype, whole_number, whole_numbers
 from polyrelu.errors import require
-from polyrelu.nets.base import Net, choice, count, counts, floating, generator, normal, start
+from polyrelu.nets.base import Net, generator, normal, scale_and_seed
 
 READOUTS: dict[str, Callable[[Tensor], Tensor]] = {
     "sum": lambda logits: logits.sum(dim=1),
@@ -39,12 +39,12 @@ class FixedOutputNet(Net):
         seed: int = 0,
         dtype: torch.dtype = torch.float32,
     ) -> None:
-        sizes = counts(dim=dim, width=width)
+        sizes = whole_numbers(dim=dim, width=width)
         super().__init__(dim, 1, sizes | _start(scale, seed))
         dim, width = sizes.values()  # Python's, which do not wrap around
         source = generator(seed)
         w_std, b_std = (1 / math.sqrt(dim), 1 / dim) if scale is None else (scale, scale)
-        self.weight = normal((2 * width, dim), w_std, source, floating(dtype))
+        self.weight = normal((2 * width, dim), w_std, source, floating_dtype(dtype))
         self.bias = normal((2 * width,), b_std, source, dtype)
         signs = torch.ones(2 * width, dtype=dtype)
         signs[width:] = -1
@@ -73,10 +73,10 @@ class GroupedNet(Net):
         seed: int = 0,
         dtype: torch.dtype = torch.float32,
     ) -> None:
-        require(count("groups", groups) >= 2, "groups", groups, "a whole number >= 2")
-        super().__init__(dim, groups, counts(dim=dim, groups=groups, width=width) | _start(scale, seed))
+        require(whole_number("groups", groups) >= 2, "groups", groups, "a whole number >= 2")
+        super().__init__(dim, groups, whole_numbers(dim=dim, groups=groups, width=width) | _start(scale, seed))
         std = 1 / math.sqrt(dim) if scale is None else scale
-        self.weight: nn.Parameter = normal((groups, width, dim), std, generator(seed), floating(dtype))
+        self.weight: nn.Parameter = normal((groups, width, dim), std, generator(seed), floating_dtype(dtype))
 
     def forward(self, X: Tensor) -> Tensor:
         """Logits [n, groups] of the rows of ``X`` [n, dim]."""
@@ -96,4 +96,4 @@ class GroupedNet(Net):
 
 
 def _start(scale: float | None, seed: int) -> dict[str, Any]:
-    return start(0 if scale is None else scale, seed) | {"scale": scale}
+    return scale_and_seed(0 if scale is None else scale, seed) | {"scale": scale}

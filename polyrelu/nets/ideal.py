@@ -15,9 +15,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from polyrelu.checks import plain_tensor
+from polyrelu.checks import check_power, finite_number, floating_dtype, plain_tensor
 from polyrelu.errors import require
-from polyrelu.nets.base import Net, check_power, floating, real
+from polyrelu.nets.base import Net
 from polyrelu.nets.polyrelu_net import PolyReLUNet
 from polyrelu.nets.relu_power import relu_power
 
@@ -41,7 +41,7 @@ class Ideal(Net, ABC):
         require(labels.shape == centres.shape[:1], "labels.shape", tuple(labels.shape), f"({len(centres)},)")
         require(set(labels.tolist()) == {1, -1}, "labels", sorted(set(labels.tolist())), "+1 and -1, both present")
         super().__init__(centres.shape[1], 1, settings)
-        self.register_buffer("centres", centres.to(floating(centres.dtype), copy=True))
+        self.register_buffer("centres", centres.to(floating_dtype(centres.dtype), copy=True))
         self.register_buffer("labels", labels.to(centres.dtype, copy=True))
 
     def check_settings(self) -> None:
@@ -105,7 +105,7 @@ class CentreClassifier(Ideal):
     """
 
     def __init__(self, centres: Tensor, labels: Tensor, p: float = 3.0) -> None:
-        self.p = real("p", p, least=1)
+        self.p = finite_number("p", p, least=1)
         super().__init__(centres, labels, p=self.p)
 
     def check_settings(self) -> None:
@@ -142,7 +142,7 @@ class BayesClassifier(Ideal):
     """
 
     def __init__(self, centres: Tensor, labels: Tensor, alpha: float = 0.1) -> None:
-        self.alpha = real("alpha", alpha, above=0)
+        self.alpha = finite_number("alpha", alpha, above=0)
         require(1e-100 < self.alpha < 1e100, "alpha", alpha, "a number whose square is one too")
         super().__init__(centres, labels, alpha=self.alpha)
 

@@ -13,20 +13,18 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from polyrelu.checks import plain_tensor
-from polyrelu.errors import require
-from polyrelu.nets.base import (
-    Net,
+from polyrelu.checks import (
     check_power,
     choice,
-    count,
     dtype_named,
+    finite_number,
     flag,
-    floating,
-    generator,
-    no_larger_than,
-    real,
+    floating_dtype,
+    plain_tensor,
+    whole_number,
 )
+from polyrelu.errors import require
+from polyrelu.nets.base import Net, generator, no_larger_than
 from polyrelu.nets.initialisation import INITIALISATIONS, Plan
 from polyrelu.nets.polar import Held, Polar, hold, polar_of
 from polyrelu.nets.relu_power import relu_power
@@ -87,18 +85,18 @@ class PolyReLUNet(Net):
         dtype: torch.dtype = torch.float32,
     ) -> None:
         super().__init__(dim, outputs, {})
-        self.width = count("width", width)
-        self.p = real("p", p, least=1)
+        self.width = whole_number("width", width)
+        self.p = finite_number("p", p, least=1)
         self.normalise_input = flag("normalise_input", normalise_input)
         self.start: dict[str, Any] = {
             "init": choice("init", init, INITIALISATIONS),
-            "scale": real("scale", scale, above=0),
-            "seed": count("seed", seed, least=0),
-            "nudge": real("nudge", nudge),
+            "scale": finite_number("scale", scale, above=0),
+            "seed": whole_number("seed", seed, least=0),
+            "nudge": finite_number("nudge", nudge),
         }
         plan = Plan(self.dim, self.width, self.outputs, generator(seed), centres, self.start["nudge"])
         shape = INITIALISATIONS[init](plan)
-        held = hold(polar_of(shape.W, shape.V).shifted(math.log(self.start["scale"])), floating(dtype))
+        held = hold(polar_of(shape.W, shape.V).shifted(math.log(self.start["scale"])), floating_dtype(dtype))
         self.weight = nn.Parameter(held.weight)
         self.output = nn.Parameter(held.output)
         drawn = (self.start["scale"] * shape.bias).to(dtype)
@@ -111,7 +109,7 @@ class PolyReLUNet(Net):
         """An InputError if settings or shapes were changed, since the net was made, to what no constructor accepts."""
         super().check_settings()
         check_power(self.p)
-        h, plain = count("width", self.width), isinstance(self.normalise_input, bool)
+        h, plain = whole_number("width", self.width), isinstance(self.normalise_input, bool)
         require(plain, "normalise_input", self.normalise_input, "True or False")
         self.check_shapes(
             weight=(h, self.dim), output=(self.outputs, h), bias=(self.outputs,), centre=(self.dim,), log_scale=(h,),
@@ -228,7 +226,7 @@ class PolyReLUNet(Net):
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> PolyReLUNet:
         """``.to``, ``.float``, ``.double``: the logs stay float64, and neurons the new dtype cannot hold move there."""
-        dtype = floating(fn(torch.empty(0, dtype=self.dtype, device=self.weight.device)).dtype)
+        dtype = floating_dtype(fn(torch.empty(0, dtype=self.dtype, device=self.weight.device)).dtype)
         held = hold(self._polar(), dtype) if dtype != self.dtype else None
         logs = self.log_scale, self.log_balance
         super()._apply(fn, recurse)  # type: ignore[no-untyped-call]

@@ -8,9 +8,9 @@ from typing import Any, final
 import torch
 from torch import Tensor
 
-from polyrelu.checks import checked
+from polyrelu.checks import checked, whole_number
 from polyrelu.errors import require
-from polyrelu.nets.base import Net, count
+from polyrelu.nets.base import Net
 from polyrelu.nets.polyrelu_net import PolyReLUNet
 
 
@@ -34,7 +34,7 @@ class ReadOut(Net):
         require(isinstance(net, PolyReLUNet), "net", type(net).__name__, "a PolyReLUNet with a logit a sub-class")
         listed = of.tolist() if isinstance(of, Tensor) else of
         require(isinstance(listed, Sequence) and len(listed) > 0, "of", of, "a list: the class of each sub-class")
-        classes = [count("of", one, least=0) for one in listed]
+        classes = [whole_number("of", one, least=0) for one in listed]
         require(len(classes) == net.outputs, "of", f"{len(classes)} classes", f"{net.outputs}, one a logit of the net")
         every = set(classes) == set(range(max(classes) + 1)) and len(set(classes)) >= 2
         require(every, "of", classes, "classes 0..C-1, C >= 2, each of them at least once")

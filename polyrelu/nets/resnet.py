@@ -9,8 +9,9 @@ from typing import Any, final
 import torch
 from torch import Tensor, nn
 
+from polyrelu.checks import choice, floating_dtype, whole_number, whole_numbers
 from polyrelu.errors import InputError, require
-from polyrelu.nets.base import Net, afford, choice, count, counts, floating, generator
+from polyrelu.nets.base import Net, afford, generator
 
 NORMS = {"batch": "batch normalisation after every convolution", "none": "biases, and branches that start at zero"}
 
@@ -41,12 +42,12 @@ class ResNet(Net):
         seed: int = 0,
         dtype: torch.dtype = torch.float32,
     ) -> None:
-        sizes = counts(channels=channels, side=side, outputs=outputs, width=width)
+        sizes = whole_numbers(channels=channels, side=side, outputs=outputs, width=width)
         channels, side, outputs, width = sizes.values()
         listed = isinstance(blocks, list | tuple) and len(blocks) > 0
         require(listed, "blocks", blocks, "a list: how many blocks each stage has")
-        stages = [count("blocks", number) for number in blocks]
-        more = {"blocks": stages, "norm": choice("norm", norm, NORMS), "seed": count("seed", seed, least=0)}
+        stages = [whole_number("blocks", number) for number in blocks]
+        more = {"blocks": stages, "norm": choice("norm", norm, NORMS), "seed": whole_number("seed", seed, least=0)}
         super().__init__(channels * side * side, outputs, sizes | more)
         self.shape = (channels, side, side)
         require(max(channels, width, outputs, side) < 2**20, "sizes", sizes, "sizes below 2^20")
@@ -61,7 +62,7 @@ class ResNet(Net):
         afford(before, outputs)
         self.last = nn.Linear(before, outputs)
         _start(self, seed)
-        self.to(floating(dtype))
+        self.to(floating_dtype(dtype))
 
     @classmethod
     def restore(cls, config: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Net:

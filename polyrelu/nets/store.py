@@ -17,7 +17,7 @@ from torch import Tensor
 from polyrelu.checks import checked
 from polyrelu.errors import InputError, require
 from polyrelu.files import is_file, parse_json, write_atomically
-from polyrelu.nets.base import DTYPES, Net
+from polyrelu.nets.base import Net
 from polyrelu.nets.baselines import MLP, LeakyReLUNet, LogisticRegression, PlainPolyNet, TanhNet
 from polyrelu.nets.cnn import SmallCNN
 from polyrelu.nets.feature_averaging import FixedOutputNet, GroupedNet
@@ -194,7 +194,12 @@ def _matrix(path: str | Path, state: dict[str, Any], key: str) -> Tensor:
     """``state[key]`` as a finite float matrix; a vector becomes one row."""
     require(key in state, "path", path, f"the key {key!r}, found {sorted(map(str, state))}")
     value = state[key]
-    good = isinstance(value, Tensor) and value.dtype in DTYPES.values() and value.ndim in (1, 2) and value.numel() > 0
+    good = (
+        isinstance(value, Tensor)
+        and value.dtype in (torch.float32, torch.float64)
+        and value.ndim in (1, 2)
+        and value.numel() > 0
+    )
     good = good and value.layout == torch.strided and value.device.type == "cpu"
     good = good and value.numel() * value.itemsize <= value.untyped_storage().nbytes()  # strides can repeat numbers
     require(good, "path", path, f"{key!r} as a float32 or float64 matrix")

@@ -181,7 +181,7 @@ def test_inputs_are_checked():
     [
         ({"p": 0.5}, "p=0.5: expected a finite number >= 1"),
         ({"p": float("nan")}, "p=nan: expected a finite number >= 1"),
-        ({"p": "3"}, "p=3: expected a finite number >= 1"),
+        ({"p": "3"}, "p='3': expected a finite number >= 1"),
         ({"dim": 0}, "dim=0: expected a whole number >= 1"),
         ({"width": 2.5}, "width=2.5: expected a whole number >= 1"),
         ({"outputs": True}, "outputs=True: expected a whole number >= 1"),

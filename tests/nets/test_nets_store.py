@@ -171,7 +171,7 @@ GOOD = PolyReLUNet(9, 4, 2.5, 2, bias=True, seed=3)
         ({"config": json.dumps({**GOOD.config(), "bias": False})}, "tensors=.*'bias'.*exactly"),
         ({"config": json.dumps({**GOOD.config(), "centre": True})}, "exactly .*'centre'"),
         ({"config": json.dumps({**GOOD.config(), "p": 0.5})}, "p=0.5: expected a finite number >= 1"),
-        ({"config": json.dumps({**GOOD.config(), "width": "4"})}, "width=4: expected a whole number"),
+        ({"config": json.dumps({**GOOD.config(), "width": "4"})}, "width='4': expected a whole number"),
     ],
 )
 def test_each_thing_that_does_not_fit_is_named(change, message, tmp_path):

@@ -17,7 +17,7 @@ from torch.ao.nn import qat as quantised
 from torch.nn import functional
 
 from polyrelu import PolyReLUClassifier, PolyReLUNet, bracket
-from polyrelu.checks import checked, with_numbers
+from polyrelu.checks import check_module, checked
 from polyrelu.errors import InputError
 from polyrelu.estimator.robustness_report.report import RobustnessReport
 from polyrelu.nets import AverageClassifier, CentreClassifier, ReadOut
@@ -183,10 +183,10 @@ def test_settings_of_other_nets():
 def test_what_is_said_of_nan_is_what_is_looked_for():
     model = nn.Linear(2, 1)
     model.weight.data[0, 1] = torch.inf
-    assert with_numbers(model) is model
+    assert check_module(model) is model
     model.weight.data[0, 0] = torch.nan
     with pytest.raises(InputError, match=r"net\.weight=NaN: expected numbers"):
-        with_numbers(model)
+        check_module(model)
 
 
 # --- names of classes -----------------------------------------------------------------------------------------------

@@ -28,7 +28,7 @@ class Target:
 
 FETCHED = ("fetch", "images", "cached", "checksum", "_read", "_ArraysOnly", "_member", "_idx", "_pickled", "_brought")
 CHECKED = (
-    *("checked", "check_fields", "raise_if_memory", "dense", "plain_tensor", "answer", "with_numbers", "_any_of"),
+    *("checked", "check_fields", "raise_if_memory", "dense", "plain_tensor", "answer", "check_module", "_any_of"),
     *("_none", "_real", "_whole", "_flag", "_text", "_path", "_items", "_callable", "_instance", "_module", "_like"),
 )
 FOREIGN = ("certified", "as_module", "codes", "folded")

@@ -25,7 +25,7 @@ from torch import Tensor, nn
 from torch.nn.utils.fusion import fuse_conv_bn_eval
 
 from polyrelu.arrays import DAMAGED, open_npz
-from polyrelu.data._checks import whole
+from polyrelu.checks import whole_number
 from polyrelu.data.images.image_folder import UNREADABLE, ImageFolder, list_images, picture
 from polyrelu.errors import InputError, require
 from polyrelu.files import output_folder, write_atomically
@@ -66,7 +66,7 @@ def embed(
     path = Path(out)
     require(path.suffix == ".npz", "out", path, "a file that ends in .npz")
     require(network in NETWORKS, "network", network, " or ".join(NETWORKS))
-    whole("batch", batch, 1)
+    whole_number("batch", batch, 1)
     images = list_images(folder, labels)
     net = NETWORKS[network]()
     parts = output_folder(path.with_name(f"{path.name}.parts"))

@@ -10,8 +10,7 @@ from typing import Literal, final
 import numpy as np
 import torch
 
-from polyrelu.checks import enough_memory
-from polyrelu.data._checks import drawable, number, seeded, whole
+from polyrelu.checks import enough_memory, finite_number, floating_dtype, seed_number, whole_number
 from polyrelu.data.dataset import Dataset
 from polyrelu.data.random_streams import Purpose, orthonormal_rows, stream
 from polyrelu.data.synthetic.mixture_rows import MixtureRows
@@ -52,21 +51,20 @@ class OrthonormalMixture:
 
     def __post_init__(self) -> None:
         """Check every argument."""
-        whole("dim", self.dim, 1)
-        whole("positive", self.positive, 1)
-        whole("negative", self.negative, 1)
+        for name in ("dim", "positive", "negative"):
+            whole_number(name, getattr(self, name), any_size=True)  # their sum is compared with dim below
         enough = f"at least {self.clusters}, one direction for each of {self.positive}+{self.negative} clusters"
         require(self.dim >= self.clusters, "dim", self.dim, enough)
-        number("alpha", self.alpha)
+        finite_number("alpha", self.alpha, least=0)
         if isinstance(self.scale, str):
             require(self.scale == "sqrt_dim", "scale", repr(self.scale), "a finite number > 0 or 'sqrt_dim'")
         else:
-            number("scale", self.scale, positive=True)
+            finite_number("scale", self.scale, above=0)
         if self.noise is not None:
-            number("noise", self.noise)
+            finite_number("noise", self.noise, least=0)
         if self.rotate is not None:
-            seeded("rotate", self.rotate)
-        drawable(self.dtype)
+            seed_number("rotate", self.rotate)
+        floating_dtype(self.dtype)
         largest = self.radius + 40 * self.noise_std  # no normal number is ever drawn beyond 40
         require(largest < torch.finfo(self.dtype).max, "scale, alpha", f"{largest:g}", f"numbers that fit {self.dtype}")
 
@@ -116,9 +114,8 @@ class OrthonormalMixture:
         bitwise those of ``lazy=False``, whatever the slices: only y and the cluster numbers are held. Reading in
         order is cheap; a lone row costs a block of 1024.
         """
-        whole("n", n, 1)
-        require(n < 2**63, "n", n, "a number of rows that fits in 63 bits")
-        seeded("seed", seed)
+        whole_number("n", n, 1)
+        seed_number("seed", seed)
         with enough_memory(f"n={n} rows"):
             cluster = torch.from_numpy(self._draw_clusters(n, seed, balanced))
         y = self.labels[cluster]

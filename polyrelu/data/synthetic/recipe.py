@@ -56,13 +56,13 @@ def nearest(name: str, known: Iterable[str]) -> str:
     return f" (did you mean {close[0]}?)" if close else ""
 
 
-def whole_number(key: str, text: str) -> int:
+def parse_whole_number(key: str, text: str) -> int:
     """A whole number >= 0, as it is typed."""
     require(re.fullmatch(r"[0-9]+", text) is not None, key, text, "a whole number")
     return int(text)
 
 
-def real_number(key: str, text: str) -> float:
+def parse_real_number(key: str, text: str) -> float:
     """A finite number; what range it may have is the recipe's own check."""
     try:
         value = float(text)
@@ -72,17 +72,10 @@ def real_number(key: str, text: str) -> float:
     return value
 
 
-def yes_or_no(key: str, text: str) -> bool:
+def parse_yes_or_no(key: str, text: str) -> bool:
     """``yes`` or ``no``."""
     require(text in ("yes", "no"), key, text, "yes or no")
     return text == "yes"
-
-
-def dtype_of(key: str, text: str) -> torch.dtype:
-    """``float32`` or ``float64``."""
-    types = {"float32": torch.float32, "float64": torch.float64}
-    require(text in types, key, text, "float32 or float64")
-    return types[text]
 
 
 def _text(value: object) -> str:

@@ -9,8 +9,7 @@ from typing import final
 import numpy as np
 import torch
 
-from polyrelu.checks import enough_memory
-from polyrelu.data._checks import drawable, seeded, whole
+from polyrelu.checks import enough_memory, floating_dtype, seed_number, whole_number
 from polyrelu.data.dataset import Dataset
 from polyrelu.data.random_streams import Purpose, stream
 from polyrelu.data.rows import BLOCK
@@ -36,13 +35,13 @@ class NearlyOrthogonalSphere:
 
     def __post_init__(self) -> None:
         """Check every argument."""
-        whole("dim", self.dim, 2)
-        drawable(self.dtype)
+        whole_number("dim", self.dim, 2)
+        floating_dtype(self.dtype)
 
     def sample(self, n: int, seed: int) -> Dataset:
         """n >= 2 rows with labels +1/-1, both present; the same (n, seed) gives the same set."""
-        whole("n", n, 2)
-        seeded("seed", seed)
+        whole_number("n", n, 2)
+        seed_number("seed", seed)
         with enough_memory(f"n={n} rows"):
             X = torch.empty(n, self.dim, dtype=self.dtype)
         for number, start in enumerate(range(0, n, BLOCK)):

@@ -9,8 +9,7 @@ from typing import final
 import numpy as np
 import torch
 
-from polyrelu.checks import enough_memory
-from polyrelu.data._checks import drawable, number, seeded, whole
+from polyrelu.checks import enough_memory, finite_number, floating_dtype, seed_number, whole_number
 from polyrelu.data.dataset import Dataset
 from polyrelu.data.random_streams import Purpose, orthonormal_rows, stream
 from polyrelu.data.synthetic.recipe import recipe_text
@@ -60,14 +59,14 @@ class SymmetricSeparable:
 
     def __post_init__(self) -> None:
         """Check every argument."""
-        whole("extra", self.extra, 0)
+        whole_number("extra", self.extra, 0)
         require(self.extra == 0 or self.extra >= 3, "extra", self.extra, "0, or at least 3 (two blockers and a hint)")
-        whole("dim", self.dim, 3 if self.extra else 2)
-        number("margin", self.margin, positive=True)
-        number("spread", self.spread)
+        whole_number("dim", self.dim, 3 if self.extra else 2)
+        finite_number("margin", self.margin, above=0)
+        finite_number("spread", self.spread, least=0)
         if self.rotate is not None:
-            seeded("rotate", self.rotate)
-        drawable(self.dtype)
+            seed_number("rotate", self.rotate)
+        floating_dtype(self.dtype)
         largest = 40 * (float(self.margin) + float(self.spread)) * (1 + HINT * self.extra)
         fits = largest < torch.finfo(self.dtype).max
         require(fits, "margin, spread", f"{largest:g}", f"numbers that fit {self.dtype}")
@@ -92,7 +91,7 @@ class SymmetricSeparable:
     def sample(self, n: int, seed: int) -> Dataset:
         """n mirrored rows (even, >= 4), rows 2i and 2i+1 being x and -x, then the ``extra`` rows: n + extra in all."""
         require(isinstance(n, (int, np.integer)) and n >= 4 and n % 2 == 0, "n", repr(n), "an even number >= 4")
-        seeded("seed", seed)
+        seed_number("seed", seed)
         rng = stream(seed, Purpose.SYMMETRIC)
         with enough_memory(f"n={n} rows"):
             t = self.margin + self.spread * np.abs(rng.standard_normal(n // 2))

@@ -6,7 +6,7 @@ import math
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, final
 
 import numpy as np
@@ -14,6 +14,7 @@ import torch
 from sklearn.exceptions import ConvergenceWarning
 from torch import Tensor
 
+from polyrelu.checks import is_number, is_whole
 from polyrelu.errors import require
 from polyrelu.estimator.head_training.head_data import Problem
 from polyrelu.estimator.head_training.head_init import STARTS, HeadStart
@@ -69,16 +70,15 @@ class HeadSettings:
         for name, value in params.items():  # before anything is compared with what may be an array
             require(value is None or isinstance(value, str | Real | np.bool_), name, type(value).__name__, PLAIN)
         p, solver = params["p"], params["solver"]
-        require(p == "auto" or (_number(p, math.inf) and p >= 1), "p", repr(p), "a number >= 1 or 'auto'")
+        require(p == "auto" or is_number(p, least=1), "p", repr(p), "a number >= 1 or 'auto'")
         require(solver in ("adam", "flow"), "solver", repr(solver), "'adam' or 'flow'")
         require(params["init"] in STARTS, "init", repr(params["init"]), " or ".join(map(repr, STARTS)))
         for name, auto in _COUNTS.items():
             value, more = params[name], " or 'auto'" if auto else ""
-            whole = isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 1
-            require(whole or (auto and value == "auto"), name, repr(value), f"a whole number >= 1{more}")
+            require(is_whole(value, 1) or (auto and value == "auto"), name, repr(value), f"a whole number >= 1{more}")
         for name, most in _SIZES.items():
             allowed = "a number > 0" if most == math.inf else f"a number between 0 and {most:g}"
-            require(_number(params[name], most), name, repr(params[name]), allowed)
+            require(is_number(params[name], above=0, below=most), name, repr(params[name]), allowed)
         if solver == "flow":
             require(not weighted, "sample_weight", "given", "None with solver='flow'; solver='adam' takes weights")
             allowed = "False with solver='flow', which ends at a loss; see until"
@@ -132,11 +132,3 @@ class HeadSettings:
         dtype = precision(centre, unit, degree(p, normalised))
         outputs = 1 if classes == 2 else classes
         return HeadStart(p, self.neurons, outputs, centre, unit, bool(self.bias), normalised, dtype, seed).random()
-
-
-def _number(value: Any, most: float) -> bool:
-    """Is it a number with 0 < value < most, and no larger than float64 holds?"""
-    try:
-        return isinstance(value, Real) and not isinstance(value, bool) and 0 < float(value) < most
-    except OverflowError:
-        return False

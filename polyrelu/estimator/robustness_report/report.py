@@ -17,8 +17,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from polyrelu.checks import checked, plain_array, plain_tensor, shown
-from polyrelu.data._checks import seeded, whole
+from polyrelu.checks import checked, plain_array, plain_tensor, seed_number, shown, whole_number
 from polyrelu.errors import InputError, require
 from polyrelu.estimator.robustness_report.measurement import Measured, Subject, measure, subject_of
 from polyrelu.estimator.robustness_report.structure import (
@@ -115,8 +114,8 @@ class RobustnessReport:
     ) -> None:
         from polyrelu.estimator.classifier import PolyReLUClassifier
 
-        seeded("seed", seed)
-        whole("points", points, 1)
+        seed_number("seed", seed)
+        whole_number("points", points, 1)
         good = isinstance(compare, bool | PolyReLUClassifier)
         require(good, "compare", shown(compare), "True, False or an unfitted PolyReLUClassifier")
         require(beside is None or isinstance(beside, Mapping), "beside", shown(beside), "classifiers by name")

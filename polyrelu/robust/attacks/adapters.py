@@ -9,10 +9,9 @@ from typing import final
 import torch
 from torch import Tensor
 
-from polyrelu.checks import check_fields
+from polyrelu.checks import check_fields, whole_numbers
 from polyrelu.robust.attacks.contract import MinimalAttack, RadiusAttack
 from polyrelu.robust.attacks.line_search import first_crossing, shrink
-from polyrelu.robust.attacks.settings import whole
 from polyrelu.robust.attacks.starts import Anchor
 from polyrelu.robust.attacks.task import Best, Task
 
@@ -32,7 +31,7 @@ class Minimal(MinimalAttack):
     def __post_init__(self) -> None:
         """Check the settings."""
         check_fields(self)
-        whole(rounds=self.rounds)
+        whole_numbers(rounds=self.rounds)
 
     @property
     def norms(self) -> tuple[float, ...]:

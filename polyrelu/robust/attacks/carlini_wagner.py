@@ -8,13 +8,12 @@ from typing import final
 import torch
 from torch import Tensor
 
-from polyrelu.checks import check_fields
+from polyrelu.checks import check_fields, positive_numbers, whole_numbers
 from polyrelu.errors import require
 from polyrelu.robust.attacks.contract import MinimalAttack
 from polyrelu.robust.attacks.gradient_mixin import Descends
 from polyrelu.robust.attacks.line_search import first_crossing
 from polyrelu.robust.attacks.losses import TARGETED, Loss
-from polyrelu.robust.attacks.settings import positive, whole
 from polyrelu.robust.attacks.starts import Start, Zero
 from polyrelu.robust.attacks.task import Task
 from polyrelu.robust.core.norms import lengths
@@ -44,8 +43,8 @@ class CarliniWagner(Descends, MinimalAttack):
     def __post_init__(self) -> None:
         """Check the settings."""
         check_fields(self)
-        whole(steps=self.steps, searches=self.searches, starts=len(self.starts))
-        positive(rate=self.rate, first=self.first)
+        whole_numbers(steps=self.steps, searches=self.searches, starts=len(self.starts))
+        positive_numbers(rate=self.rate, first=self.first)
         require(self.kappa >= 0, "kappa", self.kappa, "a number >= 0")
 
     @property

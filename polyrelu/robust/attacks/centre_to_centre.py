@@ -9,11 +9,10 @@ from typing import final
 import torch
 from torch import Tensor
 
-from polyrelu.checks import check_fields
+from polyrelu.checks import check_fields, whole_numbers
 from polyrelu.robust.attacks.centre_choice import check_centres, known_centres, ray_ends
 from polyrelu.robust.attacks.contract import MinimalAttack
 from polyrelu.robust.attacks.line_search import first_crossing
-from polyrelu.robust.attacks.settings import whole
 from polyrelu.robust.attacks.starts import Anchor, Towards
 from polyrelu.robust.attacks.task import Task
 
@@ -36,7 +35,7 @@ class CentreToCentre(MinimalAttack):
     def __post_init__(self) -> None:
         """Check the settings."""
         check_fields(self)
-        whole(samples=self.samples, others=self.others)
+        whole_numbers(samples=self.samples, others=self.others)
         check_centres(self.centres, self.labels)
 
     def anchors(self, task: Task) -> Iterator[Anchor]:

@@ -17,13 +17,12 @@ from typing import Any, NamedTuple, cast, final
 import torch
 from torch import Tensor, nn
 
-from polyrelu.checks import check_fields
+from polyrelu.checks import check_fields, whole_numbers
 from polyrelu.errors import require
 from polyrelu.nets import AverageClassifier, CentreClassifier, PolyReLUNet
 from polyrelu.nets.polyrelu_net import doubled
 from polyrelu.robust.attacks.contract import MinimalAttack
 from polyrelu.robust.attacks.nearest_boundary import Nearest, nearest
-from polyrelu.robust.attacks.settings import whole
 from polyrelu.robust.attacks.starts import Anchor
 from polyrelu.robust.attacks.task import Task
 from polyrelu.robust.core.margin import margin_of
@@ -46,7 +45,7 @@ class ConvexConcave(MinimalAttack):
     def __post_init__(self) -> None:
         """Check the settings."""
         check_fields(self)
-        whole(starts=self.starts)
+        whole_numbers(starts=self.starts)
 
     @property
     def norms(self) -> tuple[float, ...]:

@@ -23,10 +23,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from polyrelu.checks import whole_numbers
 from polyrelu.errors import require
 from polyrelu.robust.attacks.contract import MinimalAttack
 from polyrelu.robust.attacks.line_search import first_crossing, halve
-from polyrelu.robust.attacks.settings import whole
 from polyrelu.robust.attacks.starts import Anchor
 from polyrelu.robust.attacks.task import Task
 from polyrelu.robust.core.norms import lengths, unit
@@ -181,7 +181,7 @@ def decision_attack(
         another class than y. None takes X
     queries : a point's share of the budget; lines take a tenth or two of a thousand
     """
-    whole(least=200, queries=queries)
+    whole_numbers(least=200, queries=queries)
     score = Decided(predict, classes)
     X = torch.as_tensor(X)
     labels = score.numbers(y, "y")

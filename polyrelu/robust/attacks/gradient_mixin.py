@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import chain
 
-from polyrelu.checks import check_fields
+from polyrelu.checks import check_fields, whole_numbers
 from polyrelu.robust.attacks.losses import Loss
-from polyrelu.robust.attacks.settings import whole
 from polyrelu.robust.attacks.starts import Anchor, Start
 from polyrelu.robust.attacks.task import Task
 
@@ -22,7 +21,7 @@ class Descends:
     def __post_init__(self) -> None:
         """Check the settings."""
         check_fields(self)
-        whole(steps=self.steps, starts=len(self.starts))
+        whole_numbers(steps=self.steps, starts=len(self.starts))
 
     @property
     def targeted(self) -> bool:

@@ -9,10 +9,9 @@ from typing import final
 import torch
 from torch import Tensor
 
-from polyrelu.checks import check_fields
+from polyrelu.checks import check_fields, positive_numbers, whole_numbers
 from polyrelu.robust.attacks.contract import RadiusAttack
 from polyrelu.robust.attacks.losses import EXPONENTIAL
-from polyrelu.robust.attacks.settings import positive, whole
 from polyrelu.robust.attacks.starts import Anchor, Zero
 from polyrelu.robust.attacks.task import Task
 
@@ -40,8 +39,8 @@ class PublishedPGD(RadiusAttack):
     def __post_init__(self) -> None:
         """Check the settings."""
         check_fields(self)
-        whole(steps=self.steps, mean_over=self.mean_over)
-        positive(step=self.step, guard=self.guard)
+        whole_numbers(steps=self.steps, mean_over=self.mean_over)
+        positive_numbers(step=self.step, guard=self.guard)
 
     @property
     def norms(self) -> tuple[float, ...]:

@@ -10,10 +10,9 @@ from typing import Protocol, final
 import torch
 from torch import Tensor, nn
 
-from polyrelu.checks import check_fields
+from polyrelu.checks import check_fields, seed_number, whole_numbers
 from polyrelu.errors import require
 from polyrelu.robust.attacks.line_search import shrink
-from polyrelu.robust.attacks.settings import whole
 from polyrelu.robust.attacks.starts import Anchor
 from polyrelu.robust.attacks.task import Best, Counted, Task
 from polyrelu.robust.core.margin import Score, check_points
@@ -55,9 +54,9 @@ class Door:
 
     def __post_init__(self) -> None:
         """Check what can be checked without the points."""
-        whole(least=0, seed=self.seed)
+        seed_number("seed", self.seed)
         if self.batch is not None:
-            whole(batch=self.batch)
+            whole_numbers(batch=self.batch)
         if self.bounds is not None:
             check_fields(self)
             good = self.bounds[0] < self.bounds[1]

@@ -16,9 +16,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from polyrelu.checks import check_fields
+from polyrelu.checks import check_fields, whole_numbers
 from polyrelu.robust.attacks.losses import TARGETED
-from polyrelu.robust.attacks.settings import whole
 from polyrelu.robust.attacks.task import Task
 
 Anchor = tuple[Tensor, Tensor | None]  # points (n, D), and the classes (n,) they lead to, if to any in particular
@@ -52,7 +51,7 @@ class Random(Start):
     def __post_init__(self) -> None:
         """Check the settings."""
         check_fields(self)
-        whole(starts=self.starts)
+        whole_numbers(starts=self.starts)
 
     def anchors(self, task: Task) -> Iterator[Anchor]:
         """``starts`` random points."""
@@ -73,7 +72,7 @@ class Towards(Start):
     def __post_init__(self) -> None:
         """Check the settings."""
         check_fields(self)
-        whole(least=0, samples=self.samples)
+        whole_numbers(least=0, samples=self.samples)
 
     def anchors(self, task: Task) -> Iterator[Anchor]:
         """The same points for all rows of one class."""
@@ -97,7 +96,7 @@ class Rivals(Start):
     def __post_init__(self) -> None:
         """Check the settings."""
         check_fields(self)
-        whole(count=self.count)
+        whole_numbers(count=self.count)
 
     def anchors(self, task: Task) -> Iterator[Anchor]:
         """X, once for each class."""

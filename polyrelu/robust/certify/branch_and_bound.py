@@ -20,12 +20,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from numbers import Integral, Real
+from numbers import Real
 from typing import NamedTuple, final
 
 import torch
 from torch import Tensor
 
+from polyrelu.checks import is_whole
 from polyrelu.errors import require
 from polyrelu.robust.attacks.nearest_boundary import project
 from polyrelu.robust.certify.root_relaxation import Ball, boxed
@@ -55,7 +56,7 @@ class Budget:
     def __post_init__(self) -> None:
         """Refuse what is no budget."""
         nodes, seconds = self.nodes, self.seconds
-        good = nodes is None or (isinstance(nodes, Integral) and not isinstance(nodes, bool) and nodes >= 0)
+        good = nodes is None or is_whole(nodes, 0)
         require(good, "budget.nodes", nodes, "a whole number >= 0, or None")
         good = seconds is None or (isinstance(seconds, Real) and not isinstance(seconds, bool) and seconds >= 0)
         require(good, "budget.seconds", seconds, "a number >= 0, or None")

@@ -9,9 +9,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from polyrelu.checks import checked
+from polyrelu.checks import checked, finite_number
 from polyrelu.errors import require
-from polyrelu.nets.base import real
 from polyrelu.nets.ideal import exact_sums
 from polyrelu.robust.certify.scalar_branch_and_bound import Problems, least_cost
 from polyrelu.robust.core.norms import lengths
@@ -76,7 +75,7 @@ def centre_radius(X: Tensor, y: Tensor, centres: Tensor, labels: Tensor, p: floa
     -------
     (n,) float64
     """
-    p = real("p", p, least=1)
+    p = finite_number("p", p, least=1)
     require(p <= LARGEST, "p", p, f"at most {LARGEST:g}; beyond it F^(p) is the nearest-centre rule")
     p = next((float(whole) for whole in (1, 2) if abs(p - whole) < 1e-7), p)
     precision = torch.finfo(centres.dtype).eps if torch.as_tensor(centres).is_floating_point() else 0.0

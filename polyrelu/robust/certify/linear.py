@@ -33,9 +33,8 @@ from typing import NamedTuple, final
 import torch
 from torch import Tensor
 
-from polyrelu.checks import checked
+from polyrelu.checks import checked, whole_number
 from polyrelu.nets import PolyReLUNet
-from polyrelu.nets.base import count
 from polyrelu.nets.relu_power import relu_power
 from polyrelu.robust.certify.lipschitz import Cheap, steepest_falls, vertices
 from polyrelu.robust.core.arithmetic import REAL, Arithmetic, arithmetic_of
@@ -71,7 +70,7 @@ def linear_radius(
     steps : radii tried for each point and rival
     arithmetic : "real", or "float32", "float64" for the net as executed, see `polyrelu.robust.core.arithmetic`
     """
-    norm, steps = check_norm(norm), count("steps", steps)
+    norm, steps = check_norm(norm), whole_number("steps", steps)
     require_genuine(net)
     X, y = check_points(net, X, y)
     return _radius(Neurons.of(net, arithmetic_of(arithmetic)), X, y, norm, steps)

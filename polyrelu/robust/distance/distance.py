@@ -13,10 +13,9 @@ from typing import Literal, final
 import torch
 from torch import Tensor
 
-from polyrelu.checks import checked
+from polyrelu.checks import checked, finite_number, whole_number
 from polyrelu.data.synthetic.mixture import OrthonormalMixture
 from polyrelu.errors import InputError, require
-from polyrelu.nets.base import count, real
 from polyrelu.nets.ideal import AverageClassifier, CentreClassifier
 from polyrelu.nets.polar import unit_rows
 from polyrelu.nets.polyrelu_net import PolyReLUNet
@@ -77,7 +76,7 @@ def dist(
     c : "best"; "published" for E[f F]/E[f^2] on samples of ``mixture``; or a number (1 for Min & Vidal 2025, Thm 1)
     """
     require(f.dim == F.dim, "F.dim", F.dim, f"{f.dim}, the dimension of f")
-    search = Search(part_of("f", f), part_of("F", F), count("seed", seed, least=0))
+    search = Search(part_of("f", f), part_of("F", F), whole_number("seed", seed, least=0))
     if c == "best":
         return _best(search)
     if c == "published":
@@ -85,7 +84,7 @@ def dist(
             raise InputError('mixture=None: expected the data on which c="published" averages f F and f^2.')
         factor = published_c(f, F, mixture, seed=seed)
     else:
-        factor = real("c", c, least=0)
+        factor = finite_number("c", c, least=0)
     search.climb_at(factor)
     return _answer(search, factor, DistanceStatus.GIVEN)
 
@@ -123,7 +122,7 @@ def published_c(f: Shallow, F: Shallow, mixture: OrthonormalMixture, *, seed: in
     both = square = 0.0
     with torch.no_grad():
         for batch in range(10):
-            X = mixture.sample(1000, seed=10 * count("seed", seed, least=0) + batch, balanced=False).rows()
+            X = mixture.sample(1000, seed=10 * whole_number("seed", seed, least=0) + batch, balanced=False).rows()
             at_f, at_F = f(X.to(f.dtype)).double(), F(X.to(F.dtype)).double()
             both, square = both + float(at_f @ at_F), square + float(at_f @ at_f)
     require(square > 0, "f", "0 on every sample", "a net that is not 0 on the data")
@@ -147,7 +146,7 @@ def published_dist(
     1e-7 then shortens the step: for p > 1 in high dimension it reports far too little. Kept for comparison.
     """
     for name, value in (("batches", batches), ("size", size), ("steps", steps)):
-        count(name, value)
+        whole_number(name, value)
     c = published_c(f, F, mixture, seed=seed)
     generator = torch.Generator().manual_seed(seed)
     best, argmax = -1.0, torch.zeros(f.dim, dtype=f.dtype)

@@ -22,7 +22,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from polyrelu.checks import answer, plain_tensor, with_numbers
+from polyrelu.checks import answer, check_module, plain_tensor
 from polyrelu.errors import InputError, require
 from polyrelu.nets import Net, PolyReLUNet
 from polyrelu.nets.polyrelu_net import doubled
@@ -64,7 +64,7 @@ def as_module(model: Any, X_like: Any = None) -> nn.Module:
         (``best_estimator_``), PolyReLUClassifier, or a torch module on (n, D), of which a copy is taken
     X_like : rows (n, D) on which decisions are compared with ``model.predict``; an InputError says where they differ
     """
-    return _checked(model, _joined(_layers(with_numbers(model) if isinstance(model, nn.Module) else model)), X_like)
+    return _checked(model, _joined(_layers(check_module(model) if isinstance(model, nn.Module) else model)), X_like)
 
 
 def certified(

@@ -12,9 +12,8 @@ import math
 
 from scipy.stats import chi2
 
-from polyrelu.checks import checked
+from polyrelu.checks import checked, finite_number, whole_number
 from polyrelu.errors import require
-from polyrelu.nets.base import count, real
 from polyrelu.robust.theory.gaussian import both_above
 from polyrelu.robust.theory.radii import (
     HALF_GAP,
@@ -61,7 +60,7 @@ def average_clean_bound(dim: int, clusters: int, alpha: float, C: float) -> floa
     True with C = 2: {y F <= 0} needs <x, mu_own> <= 0 or <x, mu_own - mu_other> <= 0, each a Gaussian tail of at most
     exp(-D/(2 alpha^2 K))/2. Vacuous where D/K <= 4 log(2) alpha^2/C.
     """
-    return _at_least(2, real("C", C, above=0) * _signal(dim, clusters, alpha) / 4)
+    return _at_least(2, finite_number("C", C, above=0) * _signal(dim, clusters, alpha) / 4)
 
 
 @checked
@@ -72,7 +71,7 @@ def centre_clean_bound(dim: int, clusters: int, alpha: float, C: float) -> float
     noise of at least sqrt(2)/2 in the span, and one of its K coordinates is at least sqrt(1/(2K)). Vacuous where
     D/K <= log(2K+2) alpha^2/C.
     """
-    return _at_least(2 * (clusters + 1), real("C", C, above=0) * _signal(dim, clusters, alpha))
+    return _at_least(2 * (clusters + 1), finite_number("C", C, above=0) * _signal(dim, clusters, alpha))
 
 
 @checked
@@ -83,7 +82,7 @@ def average_attacked_bound(rho: float, dim: int, clusters: int, alpha: float, C:
     sign of y belongs there. True with C = 1/2 (the tail of <x, mu_own - mu_other>). Vacuous (1) where
     rho^2 D/K <= log(2) alpha^2/C.
     """
-    exponent = real("C", C, above=0) * _square("rho", rho) * _signal(dim, clusters, alpha)
+    exponent = finite_number("C", C, above=0) * _square("rho", rho) * _signal(dim, clusters, alpha)
     return min(1.0, 2 * math.exp(-exponent))
 
 
@@ -95,10 +94,10 @@ def centre_robust_bound(delta: float, dim: int, clusters: int, alpha: float, C: 
     fact C = K/4: see `span_robust_bound`, which is the same argument without the union bound. Vacuous where
     delta^2 D/K^2 <= 2 log(2K+2) alpha^2/C.
     """
-    delta = real("delta", delta, above=0)
+    delta = finite_number("delta", delta, above=0)
     require(delta <= math.sqrt(2), "delta", delta, "a number in (0, sqrt(2)]")
     signal = _signal(dim, clusters, alpha) / clusters
-    return _at_least(2 * (clusters + 1), real("C", C, above=0) * delta**2 * signal / 2)
+    return _at_least(2 * (clusters + 1), finite_number("C", C, above=0) * delta**2 * signal / 2)
 
 
 @checked
@@ -109,7 +108,7 @@ def span_robust_bound(radius: float, at_centre: float, dim: int, clusters: int, 
     the span of the centres only (F, F^(p), Bayes, nearest centre), with radius ``at_centre`` or more at every centre.
     R = 0 is clean accuracy. Small as R nears ``at_centre``, 0 at it.
     """
-    radius, at_centre = real("radius", radius, least=0), real("at_centre", at_centre, least=0)
+    radius, at_centre = finite_number("radius", radius, least=0), finite_number("at_centre", at_centre, least=0)
     require(radius <= at_centre, "radius", radius, f"at most at_centre={at_centre:g}")
     gap = at_centre - radius
     return float(chi2.cdf(_signal(dim, clusters, alpha) * clusters * gap * gap, clusters))
@@ -122,7 +121,7 @@ def average_robust_accuracy(radius: float, dim: int, positive: int, negative: in
     s = <x, mu_own> ~ N(1, alpha^2 K_own/D) and t = <x, mu_other> ~ N(0, alpha^2 K_opp/D) are independent; F breaks in
     one of two half-spaces. R = 0 is clean accuracy, for which Phi(sqrt(D/K)/alpha) is an upper bound.
     """
-    plus, minus = math.sqrt(count("positive", positive)), math.sqrt(count("negative", negative))
+    plus, minus = math.sqrt(whole_number("positive", positive)), math.sqrt(whole_number("negative", negative))
     return _average(radius, plus, minus, dim, positive, negative, alpha)
 
 
@@ -133,13 +132,13 @@ def average_attacked_accuracy(radius: float, dim: int, positive: int, negative: 
     R = (1 + rho)/sqrt(K). The attack takes R K_own/sqrt(K) from s and R sqrt(K) from s - t; the Gaussian formula
     forgets the event s <= 0 < s - t, which only lowers the accuracy.
     """
-    root = math.sqrt(count("positive", positive) + count("negative", negative))
+    root = math.sqrt(whole_number("positive", positive) + whole_number("negative", negative))
     return _average(radius, positive / root, negative / root, dim, positive, negative, alpha)
 
 
 def _average(radius: float, plus: float, minus: float, dim: int, K1: int, K2: int, alpha: float) -> float:
     """P(s > R lost, s - t > R sqrt(K)) averaged over the classes, whose ``lost`` are ``plus`` and ``minus``."""
-    R, K = real("radius", radius, least=0), K1 + K2
+    R, K = finite_number("radius", radius, least=0), K1 + K2
     noise = 1 / math.sqrt(_signal(dim, K, alpha) * K)  # alpha/sqrt(D)
     a, b = noise * math.sqrt(K1), noise * math.sqrt(K2)
     lost = R * math.sqrt(K)
@@ -152,7 +151,7 @@ def impossibility_bound(positive: int, negative: int) -> float:
 
     Never vacuous; the robust accuracy of anything at sqrt(2)/2 is at most 1 minus this, whatever alpha.
     """
-    K1, K2 = count("positive", positive), count("negative", negative)
+    K1, K2 = whole_number("positive", positive), whole_number("negative", negative)
     return min(K1, K2) / (K1 + K2)
 
 
@@ -164,7 +163,7 @@ def bayes_robust_bound(nu: float, dim: int, clusters: int, alpha: float) -> floa
     """
     noise = 1 / (_signal(dim, clusters, alpha) * clusters)
     least = 2 * math.sqrt(2) * noise * math.log(clusters)
-    require(least <= real("nu", nu) <= math.sqrt(2), "nu", nu, f"a number in [{least:.4g}, sqrt(2)]")
+    require(least <= finite_number("nu", nu) <= math.sqrt(2), "nu", nu, f"a number in [{least:.4g}, sqrt(2)]")
     return _at_least(2 * clusters, nu**2 / (64 * noise))
 
 
@@ -174,9 +173,9 @@ def closeness_radius(nu: float, p: float) -> float:
 
     p > 2 and 0 < nu <= (sqrt(2)/8)^p, .00552 at p = 3, where the radius is 0.
     """
-    p = real("p", p, above=2)
+    p = finite_number("p", p, above=2)
     most = (math.sqrt(2) / 8) ** p
-    require(0 < real("nu", nu) <= most * (1 + 1e-12), "nu", nu, f"a number in (0, (sqrt(2)/8)^p = {most:.4g}]")
+    require(0 < finite_number("nu", nu) <= most * (1 + 1e-12), "nu", nu, f"a number in (0, (sqrt(2)/8)^p = {most:.4g}]")
     return float(max(0.0, (math.sqrt(2) - 8 * nu ** (1 / p)) / 2))
 
 
@@ -199,18 +198,20 @@ def trained_radius(alpha: float, p: float, C: float) -> float:
 
     With probability at least 1 - C' exp(-1/alpha^2); both constants hide logarithms and are unknown. 0 = says nothing.
     """
-    p, alpha = real("p", p, above=2), real("alpha", alpha, above=0)
-    return max(0.0, HALF_GAP - real("C", C, above=0) * math.exp(2 / p * math.log(alpha)))
+    p, alpha = finite_number("p", p, above=2), finite_number("alpha", alpha, above=0)
+    return max(0.0, HALF_GAP - finite_number("C", C, above=0) * math.exp(2 / p * math.log(alpha)))
 
 
 def _signal(dim: int, clusters: int, alpha: float) -> float:
     """D/(alpha^2 K)."""
-    require(count("dim", dim) >= count("clusters", clusters, least=2), "dim", dim, f"at least K={clusters}")
-    return count("dim", dim) / (_square("alpha", alpha) * count("clusters", clusters, least=2))
+    require(
+        whole_number("dim", dim) >= whole_number("clusters", clusters, least=2), "dim", dim, f"at least K={clusters}"
+    )
+    return whole_number("dim", dim) / (_square("alpha", alpha) * whole_number("clusters", clusters, least=2))
 
 
 def _square(name: str, value: float) -> float:
-    square = real(name, value, above=0) * value
+    square = finite_number(name, value, above=0) * value
     require(1e-300 <= square <= 1e300, name, value, "a number in [1e-150, 1e150], so that float64 holds its square")
     return square
 

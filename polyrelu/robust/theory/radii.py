@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 
-from polyrelu.checks import checked
+from polyrelu.checks import checked, finite_number, whole_number
 from polyrelu.errors import require
-from polyrelu.nets.base import count, real
 
 HALF_GAP = math.sqrt(2) / 2  # half the distance between two orthonormal centres
 
@@ -14,19 +13,19 @@ HALF_GAP = math.sqrt(2) / 2  # half the distance between two orthonormal centres
 @checked
 def average_critical_radius(clusters: int) -> float:
     """1/sqrt(K): where F = relu<x,mu+> - relu<x,mu-> flips at a centre, for any K1 + K2 = K (derived)."""
-    return 1 / math.sqrt(count("clusters", clusters, least=2))
+    return 1 / math.sqrt(whole_number("clusters", clusters, least=2))
 
 
 @checked
 def flip_radius(p: float, m: int) -> float:
     """r(p, m) = 1/sqrt(1 + m^(2/p-1)): where F^(p) flips at a centre moving to m opposite ones (derived)."""
-    return 1 / math.sqrt(1 + count("m", m) ** (2 / real("p", p, least=1) - 1))
+    return 1 / math.sqrt(1 + whole_number("m", m) ** (2 / finite_number("p", p, least=1) - 1))
 
 
 @checked
 def centre_critical_radius(p: float, opposite: int) -> float:
     """min_{m <= K_opp} 1/sqrt(1 + m^(2/p-1)): where F^(p) flips at a centre; sqrt(2)/2 for p >= 2 (derived)."""
-    return flip_radius(p, 1 if real("p", p, least=1) >= 2 else count("opposite", opposite))
+    return flip_radius(p, 1 if finite_number("p", p, least=1) >= 2 else whole_number("opposite", opposite))
 
 
 @checked
@@ -35,20 +34,20 @@ def lipschitz_radius(margin: float, lipschitz: float) -> float:
 
     0 for a misclassified point.
     """
-    return max(0.0, real("margin", margin)) / real("lipschitz", lipschitz, above=0)
+    return max(0.0, finite_number("margin", margin)) / finite_number("lipschitz", lipschitz, above=0)
 
 
 @checked
 def feature_averaging_radius(dim: int, clusters: int) -> float:
     """sqrt(d/k): where averaged features break, centres of length sqrt(d) (Li et al. 2025); constant 1."""
-    return math.sqrt(count("dim", dim)) * average_critical_radius(clusters)
+    return math.sqrt(whole_number("dim", dim)) * average_critical_radius(clusters)
 
 
 @checked
 def feature_decoupling_radius(dim: int, opposite: int, readout: str = "max") -> float:
     """sqrt(d/2) for the largest logit of each class, sqrt(d/(1 + k_opp)) for the summed one (derived)."""
     require(readout in ("max", "sum"), "readout", readout, '"max" or "sum"')
-    return math.sqrt(count("dim", dim)) * (HALF_GAP if readout == "max" else flip_radius(1, opposite))
+    return math.sqrt(whole_number("dim", dim)) * (HALF_GAP if readout == "max" else flip_radius(1, opposite))
 
 
 @checked
@@ -57,7 +56,7 @@ def hand_built_radii(dim: int) -> tuple[float, float]:
 
     From a centre of length sqrt(d); Frei et al. 2023, Thm 4.1, gives the order only.
     """
-    return math.sqrt(count("dim", dim)) / 2, math.sqrt(dim) * HALF_GAP
+    return math.sqrt(whole_number("dim", dim)) / 2, math.sqrt(dim) * HALF_GAP
 
 
 @checked
@@ -68,9 +67,9 @@ def universal_perturbation_bound(dim: int, clusters: int, balance: float, C: flo
     a share 1 - eps of the points, for n in `universal_perturbation_samples`. C unknown; 1/2 for F itself with c = 1/2.
     With the number of margin points for k it is the statement of Vardi et al. 2022.
     """
-    balance = real("balance", balance, above=0)
+    balance = finite_number("balance", balance, above=0)
     require(balance <= 0.5, "balance", balance, "a number in (0, 1/2]")
-    return real("C", C, above=0) * feature_averaging_radius(dim, clusters) / balance
+    return finite_number("C", C, above=0) * feature_averaging_radius(dim, clusters) / balance
 
 
 @checked
@@ -79,9 +78,9 @@ def universal_perturbation_samples(dim: int, clusters: int, delta: float, eps: f
 
     Needs 1/delta <= d^(ln(d)-1)/3. Empty (first > second) in small dimensions: the theorem then says nothing.
     """
-    log_d = math.log(count("dim", dim, least=2))
+    log_d = math.log(whole_number("dim", dim, least=2))
     for name, value in (("delta", delta), ("eps", eps)):
-        require(0 < real(name, value) < 1, name, value, "a number in (0, 1)")
+        require(0 < finite_number(name, value) < 1, name, value, "a number in (0, 1)")
     least = math.exp(math.log(3) + (1 - log_d) * log_d)
     require(delta >= least * (1 - 1e-12), "delta", delta, f"at least {least:.4g}, 3 d^(1 - ln d)")
     exponents = (
@@ -89,4 +88,4 @@ def universal_perturbation_samples(dim: int, clusters: int, delta: float, eps: f
         math.log(delta) / 2 - math.log(3) + log_d**2 / 4,
         math.log(eps / 4) + log_d**2 / 2,
     )
-    return count("clusters", clusters, least=2) * log_d**2, math.exp(min(min(exponents), 700.0))
+    return whole_number("clusters", clusters, least=2) * log_d**2, math.exp(min(min(exponents), 700.0))

@@ -19,26 +19,21 @@ import re
 import sys
 import types
 import typing
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
-from numbers import Integral, Real
+from numbers import Real
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
-from polyrelu.errors import InputError, require
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from polyrelu.checks.memory import raise_if_memory
+from polyrelu.checks.tensors import check_module, plain_tensor
+from polyrelu.checks.values import is_whole, shown
+from polyrelu.errors import InputError
 
 P = ParamSpec("P")
 R = TypeVar("R")
 Check = Callable[[Any], Any]  # the value as the function gets it; TypeError or ValueError if it is none of this type
 LARGEST = 2**63
-TOO_LARGE = (
-    "allocate memory", "Storage size calculation", "Maximum allowed dimension", "Overflow when unpacking",
-    "array is too big",
-)  # fmt: skip
 
 
 def checked(function: Callable[P, R]) -> Callable[P, R]:
@@ -71,79 +66,6 @@ def check_fields(record: Any) -> None:
             object.__setattr__(record, field.name, _one(field.name, given, *checks[field.name]))
 
 
-@contextmanager
-def enough_memory(what: str) -> Iterator[None]:
-    """Sizes that no memory holds, asked for inside, become an InputError about ``what``."""
-    try:
-        yield
-    except (MemoryError, OverflowError, RuntimeError, TypeError, ValueError) as error:
-        raise_if_memory(error, what)
-        raise
-
-
-def raise_if_memory(error: BaseException, what: str) -> None:
-    """An InputError if ``error`` says, in numpy's words or torch's, that there is not enough memory."""
-    if isinstance(error, MemoryError | OverflowError) or any(words in str(error) for words in TOO_LARGE):
-        raise InputError(f"not enough memory for {what}: expected smaller sizes.") from None
-
-
-def plain_tensor(argument: str, given: object, what: str = "numbers") -> Tensor:
-    """A dense tensor of real numbers from one, from a numpy array (read-only, any byte order) or a list of numbers."""
-    import numpy as np
-    import torch
-
-    if not isinstance(given, torch.Tensor):
-        try:
-            array = np.asarray(given)
-            given = torch.from_numpy(array.astype(array.dtype.newbyteorder("="), order="C", subok=False))
-        except (TypeError, ValueError, RuntimeError, OverflowError):
-            raise InputError(
-                f"{argument}={type(given).__name__}: expected a tensor, array or list of numbers."
-            ) from None
-    return dense(argument, given, what).detach()
-
-
-def plain_array(argument: str, given: Tensor) -> Any:
-    """A tensor as a numpy array, whatever device it is on; bfloat16, which numpy has not, as float32."""
-    import torch
-
-    values = plain_tensor(argument, given).cpu()
-    return (values.float() if values.dtype == torch.bfloat16 else values).numpy()
-
-
-def dense(argument: str, given: Tensor, what: str = "numbers") -> Tensor:
-    """``given`` if it is a tensor that arithmetic works with: real numbers at hand, in rows and columns."""
-    import torch
-
-    odd = given.is_quantized or given.is_nested or given.device.type == "meta" or given.layout != torch.strided
-    meta = "meta" if given.device.type == "meta" else given.layout
-    found = f"{'quantised' if given.is_quantized else 'nested' if given.is_nested else meta} tensor"
-    require(not odd, argument, found, "a dense tensor with numbers in it; X.to_dense() and X.dequantize() make one")
-    require(not given.is_complex(), argument, f"{given.dtype} {what}", "real numbers")
-    small = given.is_floating_point() and given.dtype.itemsize < 2
-    require(not small, argument, f"{given.dtype} {what}", "float32 or float64; convert with X.float()")
-    return given
-
-
-def answer(score: Callable[[Tensor], Any], X: Tensor, name: str = "score") -> Tensor:
-    """``score(X)``; an InputError where it does not take X, or does not answer with floating numbers, a row each."""
-    from torch import Tensor
-
-    require(callable(score), name, type(score).__name__, "a module or another function of rows")
-    try:
-        found = score(X)
-    except (RuntimeError, TypeError, ValueError, AttributeError, LookupError, ArithmeticError) as error:
-        what, why = f"X of shape {tuple(X.shape)} and type {X.dtype}", str(error) or type(error).__name__
-        raise InputError(
-            f"{what}: expected what the {name} takes, but it says: {why.splitlines()[0].rstrip('.')}."
-        ) from error
-    good = isinstance(found, Tensor) and found.is_floating_point() and found.ndim in (1, 2) and len(found) == len(X)
-    shape = f" of shape {tuple(found.shape)} and type {found.dtype}" if isinstance(found, Tensor) else ""
-    wanted = "floating numbers, (n,) for one logit or (n, C)"
-    require(good, f"{name}(X)", f"{type(found).__name__}{shape} for {len(X)} rows", wanted)
-    return found  # type: ignore[no-any-return]
-
-
 def _one(name: str, value: Any, check: Check, expected: str) -> Any:
     try:
         return check(value)
@@ -151,16 +73,6 @@ def _one(name: str, value: Any, check: Check, expected: str) -> Any:
         raise InputError(re.sub(r"^(tensor|net)\b", name, str(error))) from None
     except (TypeError, ValueError, OverflowError, RuntimeError):
         raise InputError(f"{name}={shown(value)}: expected {expected}.") from None
-
-
-def shown(value: Any) -> str:
-    """A value in a message: short, on one line, and whatever it is."""
-    try:
-        text = repr(value)
-    except Exception:  # an object that cannot be shown is named
-        text = ""
-    plain = text.encode("utf-8", "replace").decode()
-    return plain if 0 < len(plain) <= 60 and plain.isprintable() else type(value).__name__
 
 
 @functools.cache
@@ -250,7 +162,7 @@ def _real(value: Any) -> Any:
 
 
 def _whole(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, Integral) or not -LARGEST <= int(value) < LARGEST:
+    if not is_whole(value, -LARGEST) or int(value) >= LARGEST:
         raise TypeError
     return int(value)
 
@@ -310,35 +222,7 @@ def _instance(kind: type, value: Any) -> Any:
 def _module(kind: Any, value: Any) -> Any:
     if not isinstance(value, kind):
         raise TypeError
-    return with_numbers(value)
-
-
-def with_numbers(value: Any) -> Any:
-    """A module with numbers in it: not one that is still to be made, nor one that has lost its weights to NaN.
-
-    A net of ours is as its constructor makes them, too: its settings may have been set since.
-    """
-    from torch import strided
-    from torch.nn.parameter import is_lazy
-
-    from polyrelu.nets.base import Net
-
-    for name, tensor in tensors_of(value):
-        lazy = is_lazy(tensor) or tensor.device.type == "meta"
-        require(not lazy, "net", f"no numbers in {name!r} yet", "a module with weights")
-        require(not tensor.is_quantized and tensor.layout == strided, "net", f"odd {name!r}", "dense weights")
-        require(not tensor.isnan().any(), f"net.{name}", "NaN", "numbers; infinity is one, in a mask for example")
-    if isinstance(value, Net):
-        value.check_settings()
-    return value
-
-
-def tensors_of(module: Any) -> list[tuple[str, Tensor]]:
-    """All parameters and buffers by name; an InputError where a layer is no module, as torch lets it be."""
-    try:
-        return [*module.named_parameters(), *module.named_buffers()]
-    except AttributeError as error:
-        raise InputError(f"net={type(module).__name__}: expected a module with modules for layers ({error}).") from None
+    return check_module(value)
 
 
 def _like(protocol: Any, value: Any) -> Any:
