@@ -16,7 +16,7 @@ from polyrelu.claims.claim import PROFILES, Measured, Verdict, at
 from polyrelu.claims.judge import Outcome, judge
 from polyrelu.data import Dataset, read
 from polyrelu.nets import MLP, ResNet
-from polyrelu.report.paper_figures.averaging_images import FIGURES
+from polyrelu.report.paper_figures.lpll25.images import FIGURES
 
 CLAIMS = {claim.id: claim for claim in claims.CLAIMS}
 SMALL = {claim.id: claim for claim in small.CLAIMS}

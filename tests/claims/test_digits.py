@@ -13,7 +13,7 @@ from polyrelu.claims.nets_of_digits import NAMES, Head, accuracy, images, sides
 from polyrelu.data import Dataset
 from polyrelu.nets import PolyReLUNet
 from polyrelu.nets.polar import polar_of
-from polyrelu.report.paper_figures.digits import FIGURES
+from polyrelu.report.paper_figures.mv24.digits import FIGURES
 
 ROOMS = (digits, digits_parity, digits_inputs, inconsistencies_digits)
 CLAIMS = {claim.id: claim for room in ROOMS for claim in room.CLAIMS}

@@ -14,7 +14,7 @@ from polyrelu.claims.papers import PAPERS
 from polyrelu.claims.planar import RATE, toy_descent, toy_start, two_points
 from polyrelu.data import Dataset
 from polyrelu.nets import PolyReLUNet
-from polyrelu.report.paper_figures.early import FIGURES
+from polyrelu.report.paper_figures.mmv24.early_alignment import FIGURES
 from polyrelu.train import descend
 
 BY_ID = {claim.id: claim for claim in CLAIMS}

@@ -10,7 +10,7 @@ from polyrelu.claims import embeddings
 from polyrelu.claims.claim import PROFILES, Measured, Verdict, at
 from polyrelu.claims.embeddings import CLAIMS, HEADS, POWERS, RandomFeatures, _together, features
 from polyrelu.claims.judge import Outcome, judge
-from polyrelu.report.paper_figures.embeddings import FIGURES
+from polyrelu.report.paper_figures.mv24.embeddings import FIGURES
 
 (D7,) = CLAIMS
 SMALL = RandomFeatures(n=600, clusters=20, dim=16, latent=16, spread=0.5)

@@ -16,7 +16,7 @@ from polyrelu.claims.judge import Outcome, judge
 from polyrelu.claims.papers import PAPERS
 from polyrelu.data import OrthonormalMixture
 from polyrelu.nets import AverageClassifier, BayesClassifier, CentreClassifier, NearestCentre, PolyReLUNet
-from polyrelu.report.paper_figures.scaling import FIGURES
+from polyrelu.report.paper_figures.mv24.ideal import FIGURES
 from polyrelu.robust import Bracket, BracketStatus
 from polyrelu.robust.attacks import PGD, CentreToCentre, PublishedPGD
 

@@ -10,7 +10,7 @@ from polyrelu.claims import images
 from polyrelu.claims.claim import PROFILES, Measured, Verdict, at
 from polyrelu.claims.judge import Outcome, judge
 from polyrelu.nets import SmallCNN
-from polyrelu.report.paper_figures.margins import FIGURES
+from polyrelu.report.paper_figures import FIGURES
 
 CLAIMS = {claim.id: claim for claim in images.CLAIMS}
 TABLE = [5.65e-5, 9.50e-5, 1.30e-4, 4.61e-4, 1.18e-3]

@@ -12,7 +12,7 @@ from polyrelu.claims.claim import PROFILES, Measured, Verdict, at
 from polyrelu.claims.judge import Outcome, judge
 from polyrelu.data import Dataset
 from polyrelu.nets import PolyReLUNet
-from polyrelu.report.paper_figures.margins import FIGURES
+from polyrelu.report.paper_figures import FIGURES
 
 F64 = torch.float64
 CLAIMS = {claim.id: claim for claim in margins.CLAIMS}

@@ -11,7 +11,7 @@ from polyrelu.claims.claim import PROFILES, Measured, Verdict, at
 from polyrelu.claims.judge import Outcome, judge
 from polyrelu.data import OrthonormalMixture
 from polyrelu.nets import CentreClassifier
-from polyrelu.report.paper_figures import mv25_phases
+from polyrelu.report.paper_figures.mv25 import phases as drawn_phases
 
 CLAIMS = {claim.id: claim for claim in phases.CLAIMS}
 
@@ -71,7 +71,7 @@ def test_experiments_give_the_numbers_they_are_judged_by(shrunken):
     values, kept = values_of(phases.RANDOM)
     assert values["steps from alignment to the fall of the loss"] > 0
     assert values["distance at the first look"] == pytest.approx(1, abs=1e-3)
-    assert len(mv25_phases.FIGURES[0].draw({"phases.random_start": kept}).axes) == 5
+    assert len(drawn_phases.FIGURES[0].draw({"phases.random_start": kept}).axes) == 5
     for id in ("B13", "B14", "B17", "B30"):
         assert names(CLAIMS[id], "quick") <= set(values)
         assert names(CLAIMS[id], "paper") <= {*values, "distance at step 490"}

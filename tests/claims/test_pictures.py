@@ -8,7 +8,7 @@ import torch
 from polyrelu.claims import pictures
 from polyrelu.claims.claim import PROFILES, Measured, Verdict, at
 from polyrelu.claims.judge import Outcome, judge
-from polyrelu.report.paper_figures import fig1
+from polyrelu.report.paper_figures.mv24 import sphere
 
 CLAIMS = {claim.id: claim for claim in pictures.CLAIMS}
 
@@ -54,7 +54,7 @@ def test_a_picture_without_silent_neurons_says_nothing():
 
 
 def test_the_picture_has_six_stages(results):
-    figure = fig1.FIGURES[0].draw(results)
+    figure = sphere.FIGURES[0].draw(results)
     titles = [panel.get_title() for panel in figure.axes]
     assert titles[0] == "p = 1: start"
     assert titles[-1] == "p = 3: norms have grown"

@@ -9,7 +9,8 @@ from polyrelu.claims import starts
 from polyrelu.claims.claim import PROFILES, Measured, Verdict, at
 from polyrelu.claims.judge import Outcome, judge
 from polyrelu.nets import PlainPolyNet
-from polyrelu.report.paper_figures import mv25_phases, mv25_starts
+from polyrelu.report.paper_figures.mv25 import initialisation
+from polyrelu.report.paper_figures.mv25 import phases as drawn_phases
 
 CLAIMS = {claim.id: claim for claim in starts.CLAIMS}
 
@@ -73,8 +74,8 @@ def test_experiments_give_the_numbers_they_are_judged_by(shrunken):
             if name.startswith("proven"):
                 assert value <= values["not broken" + name.removeprefix("proven")]
     assert values["step of median cosine .9, nudge of a unit weight"] < values["step of median cosine .9, nudge none"]
-    assert len(mv25_starts.FIGURES[0].draw(results).axes) == 2
-    assert len(mv25_phases.FIGURES[1].draw(results).axes) == 3
+    assert len(initialisation.FIGURES[0].draw(results).axes) == 2
+    assert len(drawn_phases.FIGURES[1].draw(results).axes) == 3
 
 
 @pytest.mark.parametrize("profile", PROFILES)

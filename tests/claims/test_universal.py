@@ -12,7 +12,7 @@ from polyrelu.claims.papers import PAPERS
 from polyrelu.claims.universal import CLAIMS, slope, sphere, with_ones
 from polyrelu.data import OrthonormalMixture
 from polyrelu.nets import AverageClassifier
-from polyrelu.report.paper_figures.universal import FIGURES
+from polyrelu.report.paper_figures.fvbs23.universal import FIGURES
 
 BY_ID = {claim.id: claim for claim in CLAIMS}
 each = pytest.mark.parametrize("claim", CLAIMS, ids=BY_ID)

@@ -15,7 +15,7 @@ from polyrelu.report.figures.heatmap import correlation_map
 from polyrelu.report.figures.margins import margin_figure, phase_timeline
 from polyrelu.report.figures.neurons import contribution_bars, cosine_map, lambda_matrix
 from polyrelu.report.figures.sphere import NEGATIVE, POSITIVE, Stage, sphere_figure
-from polyrelu.report.figures.training import AVERAGE, CENTRE, INK, REST
+from polyrelu.report.figures.style import BLACK, BLUE, LIGHT_GREY, VERMILION
 
 LN10 = math.log(10)
 EYE = np.eye(3)
@@ -97,8 +97,8 @@ def test_every_stage_has_its_panel_and_one_scale_of_sizes():
 def test_probes_are_drawn_in_their_colours():
     panel = sphere_figure([stage(EYE)], None, None, EYE, AVERAGES).axes[0]
     edges = {c.get_edgecolor()[0][:3].tobytes(): len(c.get_offsets()) for c in panel.collections}
-    assert edges[np.array(to_rgba(CENTRE)[:3]).tobytes()] == 3
-    assert edges[np.array(to_rgba(AVERAGE)[:3]).tobytes()] == 2
+    assert edges[np.array(to_rgba(BLUE)[:3]).tobytes()] == 3
+    assert edges[np.array(to_rgba(VERMILION)[:3]).tobytes()] == 2
 
 
 def test_more_dimensions_are_projected_and_it_is_said():
@@ -152,7 +152,7 @@ def test_bars_are_the_contributions_in_order_and_carriers_are_dark():
     figure = render(contribution_bars(np.log([1.0, 5.0, 3.0, 0.01]), [1, 2]))
     bars = figure.axes[0].patches
     assert np.allclose([bar.get_height() for bar in bars], [5, 3, 1, 0.01])
-    assert [bar.get_facecolor() for bar in bars] == [to_rgba(c) for c in (INK, INK, REST, REST)]
+    assert [bar.get_facecolor() for bar in bars] == [to_rgba(c) for c in (BLACK, BLACK, LIGHT_GREY, LIGHT_GREY)]
     assert "2 of 4 neurons carry the net" in words(figure)
     assert len(contribution_bars(np.zeros(500), most=300).axes[0].patches) == 300
 

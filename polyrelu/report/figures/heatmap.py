@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from matplotlib import colormaps, rc_context
+from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis, YAxis
 from matplotlib.figure import Figure
@@ -13,9 +13,9 @@ from matplotlib.image import AxesImage
 from numpy.typing import ArrayLike, NDArray
 
 from polyrelu.errors import require
-from polyrelu.report.figures.training import INK, REST, STYLE, canvas
+from polyrelu.report.figures.style import BLACK, LIGHT_GREY, canvas, figure_style
 
-MAP = colormaps["RdBu"].with_extremes(bad=REST)  # red below zero, white at zero, blue above; grey: no number
+MAP = colormaps["RdBu"].with_extremes(bad=LIGHT_GREY)  # red below zero, white at zero, blue above; grey: no number
 HEIGHT, TOP = 6.0, 0.95  # inches: a figure of maps, and the part above them
 WIDEST, CELL = 6.6, 0.62  # inches: all columns together, and one
 LINE, LETTER = 0.135, 0.085  # inches a line and a letter of a label take
@@ -36,15 +36,15 @@ def correlation_map(
     called = named("names", names, [f"{c}" for c in range(order[-1] + 1 if names is None else len(names))])
     require(order[-1] < len(called), "names", f"{len(called)} names", f"{order[-1] + 1}, one for each group")
     labels = [called[group] for group in order[edges[:-1]]]
-    with rc_context(STYLE):
+    with figure_style():
         left = 0.5 + width(labels)
         across, down = left + 6.6, 6.8
         figure = canvas((across, down), title)
         panel = figure.add_axes((left / across, 0.75 / down, 5.4 / across, 5.4 / down))
-        image = heat(panel, values, 1.0)
+        image = heatmap(panel, values, 1.0)
         for edge in edges[1:-1]:
             for line in (panel.axhline, panel.axvline):
-                line(edge - 0.5, color=INK, lw=0.6)
+                line(edge - 0.5, color=BLACK, lw=0.6)
         middles = (edges[1:] + edges[:-1] - 1) / 2
         fits = width(labels) <= 5.4 * np.diff(edges).min() / len(values)
         panel.set_xticks([])
@@ -78,7 +78,7 @@ def width(labels: Sequence[str]) -> float:
     return LETTER * max(len(label) for label in plain)
 
 
-def heat(panel: Axes, values: Array, limit: float) -> AxesImage:
+def heatmap(panel: Axes, values: Array, limit: float) -> AxesImage:
     """The matrix in colours from -limit to limit, with its numbers where they fit."""
     image = panel.imshow(values, cmap=MAP, vmin=-limit, vmax=limit, aspect="auto", interpolation="nearest")
     panel.tick_params(length=0)
@@ -88,7 +88,7 @@ def heat(panel: Axes, values: Array, limit: float) -> AxesImage:
     if wide / values.shape[1] >= 5 * LETTER and height / values.shape[0] >= 1.3 * LINE:
         for (row, column), value in np.ndenumerate(values):
             text = "" if np.isnan(value) else f"{value:.2f}".replace("-0.00", "0.00").replace("-", "−")
-            colour = "white" if abs(value) > 0.6 * limit else INK
+            colour = "white" if abs(value) > 0.6 * limit else BLACK
             panel.text(column, row, text, ha="center", va="center", color=colour, fontsize=8)
     return image
 

@@ -6,16 +6,15 @@ import math
 from typing import Any
 
 import numpy as np
-from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike, NDArray
 
 from polyrelu.errors import require
+from polyrelu.report.figures.style import BLACK, BLUE, GREEN, GREY, VERMILION, canvas, figure_style
 from polyrelu.report.figures.timeline import EARLIEST, LN10, VISIBLE, Timeline, decade_ticks
-from polyrelu.report.figures.training import AVERAGE, CENTRE, INK, QUIET, STYLE, TINTS, canvas
+from polyrelu.report.figures.training import TINTS
 
-PRODUCT = "#009E73"  # green of Okabe & Ito
 AFTER = 2.5  # how far the picture of the phases goes beyond the fall of the loss, in units of its time
 DECADES = 30  # of time; beyond, decades are counted in decades
 Array = NDArray[np.float64]
@@ -45,12 +44,12 @@ def phase_timeline(
         require(moment is None or 0 <= moment < math.inf, name, moment, "a flow time or None")
     last = len(log_time) if not fallen else int(np.searchsorted(log_time, math.log(AFTER * fallen))) + 1
     shown = slice(0, last)
-    curves = [("directions turned:\nmedian cosine", CENTRE, alignment[shown])]
+    curves = [("directions turned:\nmedian cosine", BLUE, alignment[shown])]
     if sizes is not None and np.isfinite(sizes[shown]).any():
         total = np.logaddexp.reduce(sizes[shown], axis=1)
-        curves.append(("norms grown:\nsum of |v||w|", AVERAGE, np.exp(total - np.nanmax(total))))
-    curves.append(("loss left", INK, np.exp(log_loss[shown] - log_loss[0])))
-    with rc_context(STYLE):
+        curves.append(("norms grown:\nsum of |v||w|", VERMILION, np.exp(total - np.nanmax(total))))
+    curves.append(("loss left", BLACK, np.exp(log_loss[shown] - log_loss[0])))
+    with figure_style():
         figure = canvas((10, 4.8), title)
         panel = figure.add_axes((0.065, 0.13, 0.73, 0.7))
         place = _scale(panel, log_time[shown], aligned)
@@ -90,10 +89,10 @@ def margin_figure(
     """
     require((log_time is None) != (clock is None), "log_time, clock", "both or none", "exactly one of them")
     given: dict[str, Any] = {"log10_loss": log10_loss, "normalised": normalised}
-    kinds = [("normalised by all parameters", CENTRE, "-", 4.0)]
+    kinds = [("normalised by all parameters", BLUE, "-", 4.0)]
     for name, values, kind in (
-        ("smoothed", smoothed, ("smoothed", AVERAGE, "-", 1.8)),
-        ("product", product, ("normalised layer by layer", PRODUCT, "--", 1.8)),
+        ("smoothed", smoothed, ("smoothed", VERMILION, "-", 1.8)),
+        ("product", product, ("normalised layer by layer", GREEN, "--", 1.8)),
     ):
         if values is not None:
             given[name] = values
@@ -104,7 +103,7 @@ def margin_figure(
     kept = np.append(np.diff(line.x) > 0, True)  # of moments before the axis begins, the last
     line = Timeline(line.x[kept], line.scale)
     loss, margins = np.where(np.isfinite(loss), loss, np.nan)[kept], [margin[kept] for margin in margins]
-    with rc_context(STYLE):
+    with figure_style():
         figure = canvas((10, 6.4), title)
         grid = figure.add_gridspec(
             2, 1, left=0.085, right=0.97, top=0.86, bottom=0.09, hspace=0.3, height_ratios=(1, 1.3)
@@ -113,7 +112,7 @@ def margin_figure(
         lower = figure.add_subplot(grid[1], sharex=top)
         marker = "o" if len(loss) == 1 else ""
         top.set_title("Training loss, mean over the samples", loc="left")
-        top.plot(line.x, loss, color=INK, lw=2, marker=marker, clip_on=not marker)
+        top.plot(line.x, loss, color=BLACK, lw=2, marker=marker, clip_on=not marker)
         _decades(top, loss)
         lower.set_title("Margins", loc="left")
         logs = [np.log10(np.where(margin > 0, margin, np.nan)) for margin in margins]
@@ -121,11 +120,11 @@ def margin_figure(
             lower.plot(line.x, values, color=colour, ls=style, lw=width, marker=marker, clip_on=not marker, label=name)
         if np.isfinite(logs).any():
             _decades(lower, np.concatenate(logs))
-            lower.legend(loc="lower right", bbox_to_anchor=(1.005, 0.985), ncols=3, frameon=False, borderaxespad=0.2)
+            lower.legend(loc="lower right", bbox_to_anchor=(1.005, 0.985), ncols=3, fontsize=10, borderaxespad=0.2)
         else:
             lower.set_yticks([])
             words = "no margin is positive: the data are not separated"
-            lower.text(0.5, 0.5, words, transform=lower.transAxes, ha="center", color=QUIET)
+            lower.text(0.5, 0.5, words, transform=lower.transAxes, ha="center", color=GREY)
         _passes(top, lower, line, loss + math.log10(samples) < math.log10(threshold), margins[0] > 0, threshold)
         line.dress(lower)
         if clock is not None:
@@ -141,13 +140,13 @@ def _passes(
     if below.any() and not below[0]:
         moment = float(line.x[below.argmax()])
         for panel in (top, lower):
-            panel.axvline(moment, color=QUIET, lw=1, ls=(0, (2, 2)), zorder=1)
+            panel.axvline(moment, color=GREY, lw=1, ls=(0, (2, 2)), zorder=1)
         share = (moment - line.x.min()) / (np.ptp(line.x) or 1)
         side = ("left", 5) if share < 0.6 else ("right", -5)
         words = f"summed loss below {threshold:.3g}" if threshold != 1 else "summed loss below 1"
         top.annotate(
             words, (moment, 0.05), xycoords=("data", "axes fraction"), xytext=(side[1], 0), textcoords="offset points",
-            ha=side[0], va="bottom", color=QUIET, fontsize=9,
+            ha=side[0], va="bottom", color=GREY, fontsize=9,
         )  # fmt: skip
     if right.any() and not right[0]:
         end = float(line.x[right.argmax()])
@@ -155,7 +154,7 @@ def _passes(
             panel.axvspan(float(line.x[0]), end, color=TINTS[2], lw=0, zorder=0)
         top.annotate(
             "not separated yet", (float(line.x[0]), 0.2), xycoords=("data", "axes fraction"), xytext=(5, 0),
-            textcoords="offset points", color=QUIET, fontsize=9,
+            textcoords="offset points", color=GREY, fontsize=9,
         )  # fmt: skip
 
 
@@ -167,11 +166,11 @@ def _phases(panel: Axes, place: Any, aligned: float | None, fallen: float | None
     ]
     for moment in moments:
         if moment is not None:
-            panel.axvline(moment, color=QUIET, lw=0.9, ls=(0, (2, 2)), zorder=1)
+            panel.axvline(moment, color=GREY, lw=0.9, ls=(0, (2, 2)), zorder=1)
     if aligned is None or fallen is None or aligned >= fallen:
         never = "the directions never settle" if aligned is None else "the loss never falls"
         words = never if aligned is None or fallen is None else "the loss falls before the directions settle"
-        panel.set_title(words, loc="left", color=QUIET)
+        panel.set_title(words, loc="left", color=GREY)
         return
     edges = [low, *(moment for moment in moments if moment is not None), high]
     for start, end, tint, name in zip(
@@ -181,7 +180,7 @@ def _phases(panel: Axes, place: Any, aligned: float | None, fallen: float | None
         wide = (end - start) / (high - low)
         if wide > 0.06:
             name = name if wide > 0.14 else name.replace(" ", "\n")
-            panel.text((start + end) / 2, 1.015, name, transform=panel.get_xaxis_transform(), ha="center", color=QUIET)
+            panel.text((start + end) / 2, 1.015, name, transform=panel.get_xaxis_transform(), ha="center", color=GREY)
     panel.set_xlim(low, high)
 
 

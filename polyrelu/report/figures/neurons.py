@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from matplotlib import rc_context
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike, NDArray
 
 from polyrelu.errors import require
-from polyrelu.report.figures.heatmap import LINE, Array, heat, inches, label, maps, matrix_of, named, numbers
-from polyrelu.report.figures.training import AVERAGE, BARS, CENTRE, INK, QUIET, REST, STYLE, canvas
+from polyrelu.report.figures.heatmap import LINE, Array, heatmap, inches, label, maps, matrix_of, named, numbers
+from polyrelu.report.figures.style import BLACK, BLUE, GREY, LIGHT_GREY, VERMILION, canvas, figure_style
+from polyrelu.report.figures.training import BARS
 
 
 def contribution_bars(
@@ -30,12 +30,12 @@ def contribution_bars(
     require(most >= 1, "most", most, "at least one bar")
     order = np.argsort(-logs, kind="stable")[:most]
     dark = np.isin(order, np.asarray(carriers, dtype=np.intp))
-    with rc_context(STYLE):
+    with figure_style():
         figure = canvas((10, 4.6), title)
         panel = figure.add_axes((0.075, 0.13, 0.9, 0.72))
         heights, tiny = _sizes(logs[order])
         places = np.arange(1, len(order) + 1)
-        panel.bar(places, heights, width=0.86 if len(order) < 80 else 1.0, color=np.where(dark, INK, REST))
+        panel.bar(places, heights, width=0.86 if len(order) < 80 else 1.0, color=np.where(dark, BLACK, LIGHT_GREY))
         panel.set_xlim(0.4, max(len(order), 8) + 0.6)
         ticks = MaxNLocator(integer=True, nbins=12).tick_values(1, len(order))
         panel.set_xticks([1, *(tick for tick in ticks if 1 < tick <= len(order))])
@@ -77,11 +77,11 @@ def cosine_map(
     best = _best(np.hstack(parts)[chosen])
     within = np.lexsort((-logs[chosen], best))
     chosen, best = chosen[within], best[within]
-    with rc_context(STYLE):
+    with figure_style():
         figure, panels, strip, bar = maps(title, names, strip=True)
-        heads = (("class averages", AVERAGE), ("sub-class centres", CENTRE))
+        heads = (("class averages", VERMILION), ("sub-class centres", BLUE))
         for panel, part, labels, (head, colour) in zip(panels, parts, names, heads, strict=False):
-            image = heat(panel, part[chosen], 1.0)
+            image = heatmap(panel, part[chosen], 1.0)
             label(panel.xaxis, np.arange(len(labels)), labels, inches(panel)[0])
             panel.set_title(head if len(labels) > 3 else head.replace(" ", "\n"), color=colour, fontweight="bold")
         everything = [*(label for labels in names for label in labels), "none"]
@@ -91,7 +91,7 @@ def cosine_map(
         label(panels[0].yaxis, middles, ticks, inches(panels[0])[1])
         panels[0].set_ylabel(f"{_of(len(chosen), len(logs))}, by what they point at most")
         heights, tiny = _sizes(logs[chosen])
-        strip.barh(np.arange(len(chosen)), heights, height=0.86 if len(chosen) < 80 else 1.0, color=INK)
+        strip.barh(np.arange(len(chosen)), heights, height=0.86 if len(chosen) < 80 else 1.0, color=BLACK)
         strip.set_ylim(panels[0].get_ylim())
         strip.set_yticks([])
         strip.xaxis.set_major_locator(MaxNLocator(nbins=2))
@@ -129,11 +129,11 @@ def lambda_matrix(
     columns = np.argsort(kinds, kind="stable")
     shown, framed = values[np.ix_(chosen, columns)], mine[np.ix_(chosen, columns)]
     limit = float(size.max()) or 1.0
-    with rc_context(STYLE):
+    with figure_style():
         figure, (panel,), _, bar = maps(title, [labels], strip=False)
-        image = heat(panel, shown, limit)
+        image = heatmap(panel, shown, limit)
         label(panel.xaxis, np.arange(len(labels)), [labels[k] for k in columns], inches(panel)[0])
-        panel.set_title("sub-class centres", color=CENTRE, fontweight="bold")
+        panel.set_title("sub-class centres", color=BLUE, fontweight="bold")
         panel.set_ylabel(f"{_of(len(chosen), len(values))}, by class and largest coefficient")
         few = len(chosen) * LINE <= inches(panel)[1]
         panel.set_yticks(np.arange(len(chosen)) if few else [], labels=[f"{j}" for j in chosen] if few else [])
@@ -141,10 +141,10 @@ def lambda_matrix(
             inside = np.flatnonzero(group == kind)
             for first, last in _runs(framed[inside].any(axis=0)):
                 box = ((first - 0.5, inside[0] - 0.5), last - first, len(inside))
-                panel.add_patch(Rectangle(*box, fill=False, edgecolor=INK, lw=1.4, clip_on=False, zorder=3))
+                panel.add_patch(Rectangle(*box, fill=False, edgecolor=BLACK, lw=1.4, clip_on=False, zorder=3))
         figure.colorbar(image, cax=bar, label=unit)
         note = "framed: centres of the neuron's own class" if size.any() else "every coefficient is zero"
-        figure.text(0.99, 0.015, note, ha="right", va="bottom", color=QUIET, fontsize=9)
+        figure.text(0.99, 0.015, note, ha="right", va="bottom", color=GREY, fontsize=9)
     return figure
 
 

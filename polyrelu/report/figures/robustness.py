@@ -7,17 +7,15 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 from numpy.typing import NDArray
 
 from polyrelu.errors import require
-from polyrelu.report.figures.training import AVERAGE, CENTRE, INK, QUIET, STYLE, canvas
+from polyrelu.report.figures.style import BLACK, BLUE, GREY, VERMILION, YELLOW, canvas, figure_style
 from polyrelu.robust import RobustCurve
 
-PROVEN, ATTACKED, UNKNOWN = CENTRE, AVERAGE, "#F0E442"  # blue, vermilion and yellow of Okabe & Ito
 NORMS = {1.0: "sum of the changes, ℓ1", 2.0: "Euclidean length, ℓ2", math.inf: "largest single change, ℓ∞"}
 SAME = 0.004  # share of the picture's area between the lines below which the eye sees one
 STEPS = 3000  # more steps than this are finer than a printed picture
@@ -41,13 +39,13 @@ def robust_figure(
     for label, radius in marks.items():
         require(math.isfinite(radius) and radius >= 0, f"marks[{label!r}]", radius, "a finite radius >= 0")
     end = _end(curve, marks)
-    with rc_context(STYLE):
+    with figure_style():
         figure = canvas((8, 5.6), title)
         panel = figure.add_axes((0.1, 0.23, 0.87, 0.6))
         _draw(panel, curve, _radii(curve, end), end)
         grid = np.linspace(0, end, 1001)
         for label, accuracy in theory.items():
-            panel.plot(grid, accuracy(grid), color=INK, lw=1.2, ls="-.", label=label, zorder=5)
+            panel.plot(grid, accuracy(grid), color=BLACK, lw=1.2, ls="-.", label=label, zorder=5)
         _marks(panel, marks, end)
         panel.set_xlim(0, end)
         panel.set_ylim(-0.02, 1.03)
@@ -56,7 +54,7 @@ def robust_figure(
         panel.set_axisbelow(True)
         panel.set_xlabel(f"radius of the perturbation ({NORMS[curve.norm]})")
         panel.set_ylabel("points classified rightly")
-        figure.legend(loc="lower left", bbox_to_anchor=(0.09, 0.005), ncols=2, frameon=False, fontsize=9.5)
+        figure.legend(loc="lower left", bbox_to_anchor=(0.09, 0.005), ncols=2, fontsize=9.5)
     return figure
 
 
@@ -77,19 +75,19 @@ def _draw(panel: Axes, curve: RobustCurve, radii: Array, end: float) -> None:
     """Both lines; on top of each other with one word about it, where the eye could not tell them apart."""
     certified, attacked = curve.certified(radii), curve.attacked(radii)
     if curve.clean == 0:
-        panel.plot(radii, attacked, color=ATTACKED, lw=3, label="every point is misclassified as it is: radius 0")
+        panel.plot(radii, attacked, color=VERMILION, lw=3, label="every point is misclassified as it is: radius 0")
         return
     one = float((np.diff(radii) * (attacked - certified)[:-1]).sum()) < SAME * end
     line: dict[str, Any] = {"drawstyle": "steps-post", "solid_joinstyle": "miter"}
     wide, thin, dashes = (5.0, 1.8, "-") if one else (2.2, 2.2, (0, (4, 1.2)))
-    panel.plot(radii, attacked, color=ATTACKED, lw=wide, ls=dashes, label="attacked: not broken by any attack", **line)
-    panel.plot(radii, certified, color=PROVEN, lw=thin, label="certified: proven to hold", **line)
+    panel.plot(radii, attacked, color=VERMILION, lw=wide, ls=dashes, label="attacked: not broken by any attack", **line)
+    panel.plot(radii, certified, color=BLUE, lw=thin, label="certified: proven to hold", **line)
     if one:
         where = "everywhere" if bool((certified == attacked).all()) else "at this scale"
         panel.plot([], [], " ", label=f"(both lines coincide {where})")
     else:
         panel.fill_between(
-            radii, certified, attacked, step="post", color=UNKNOWN, alpha=0.4, lw=0, label="neither proven nor broken"
+            radii, certified, attacked, step="post", color=YELLOW, alpha=0.4, lw=0, label="neither proven nor broken"
         )
     if curve.seeds > 1:
         _bands(panel, curve, radii)
@@ -99,10 +97,10 @@ def _draw(panel: Axes, curve: RobustCurve, radii: Array, end: float) -> None:
 
 
 def _bands(panel: Axes, curve: RobustCurve, radii: Array) -> None:
-    both = ((curve.certified_band(radii), PROVEN), (curve.attacked_band(radii), ATTACKED))
+    both = ((curve.certified_band(radii), BLUE), (curve.attacked_band(radii), VERMILION))
     for band, colour in both:
         panel.fill_between(radii, band.low, band.high, step="post", color=colour, alpha=0.2, lw=0)
-    panel.plot([], [], color=QUIET, alpha=0.35, lw=7, label=f"bands: smallest to largest of {curve.seeds} seeds")
+    panel.plot([], [], color=GREY, alpha=0.35, lw=7, label=f"bands: smallest to largest of {curve.seeds} seeds")
 
 
 def _marks(panel: Axes, marks: Mapping[str, float], end: float) -> None:
@@ -114,7 +112,7 @@ def _marks(panel: Axes, marks: Mapping[str, float], end: float) -> None:
         at = min(max(radius / end, half), 1 - half)
         row = next((number for number, taken in enumerate(rows) if at - half > taken), len(rows))
         rows[row : row + 1] = [at + half + 0.01]
-        panel.axvline(radius, color=INK, lw=1, ls=(0, (2, 2)), zorder=2)
+        panel.axvline(radius, color=BLACK, lw=1, ls=(0, (2, 2)), zorder=2)
         panel.text(
-            at, 1.025 + 0.052 * row, text, transform=panel.transAxes, ha="center", va="bottom", fontsize=9, color=INK
+            at, 1.025 + 0.052 * row, text, transform=panel.transAxes, ha="center", va="bottom", fontsize=9, color=BLACK
         )

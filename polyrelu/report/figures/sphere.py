@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
-from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -16,11 +15,11 @@ from matplotlib.patches import Circle
 from numpy.typing import ArrayLike, NDArray
 
 from polyrelu.errors import require
+from polyrelu.report.figures.style import BLACK, BLUE, GREY, LIGHT_GREY, VERMILION, canvas, figure_style
 from polyrelu.report.figures.timeline import LN10
-from polyrelu.report.figures.training import AVERAGE, CENTRE, INK, QUIET, REST, STYLE, canvas
 
 POSITIVE, NEGATIVE = "#009E73", "#882E72"  # green of Okabe & Ito and a deep purple; shapes differ too
-SIGNS = ((1, POSITIVE, "o", "neuron, v > 0"), (-1, NEGATIVE, "v", "neuron, v < 0"), (0, INK, "s", "neuron"))
+SIGNS = ((1, POSITIVE, "o", "neuron, v > 0"), (-1, NEGATIVE, "v", "neuron, v < 0"), (0, BLACK, "s", "neuron"))
 SMALL, LARGE = 13.0, 120.0  # area of a dot, for the smallest and the largest contribution of all stages
 BEHIND = 0.3  # opacity of what lies on the far side, relative to the near one
 BELOW, ABOVE = 0.8, 0.25  # inches under the panels, and for the name of each
@@ -61,14 +60,14 @@ def sphere_figure(
     frame = Frame.of(stages, centres, averages, axes, view)
     size = Size.of(stages)
     probes: list[Probe] = [
-        (frame.seen("centres", centres), CENTRE, "o", "sub-class centre"),
-        (frame.seen("averages", averages), AVERAGE, "D", "class average"),
+        (frame.seen("centres", centres), BLUE, "o", "sub-class centre"),
+        (frame.seen("averages", averages), VERMILION, "D", "class average"),
     ]
     data = _sides(frame.seen("points", points), labels)
     columns = len(stages) if len(stages) <= 4 else math.ceil(len(stages) / 2)
     rows, side = math.ceil(len(stages) / columns), min(10 / columns, 4.6)
     height = BELOW + rows * (side + ABOVE) + 0.45
-    with rc_context(STYLE):
+    with figure_style():
         figure = canvas((10, height), title)
         for number, stage in enumerate(stages):
             row, column = divmod(number, columns)
@@ -83,7 +82,7 @@ def sphere_figure(
                 area = 130 if marker == "o" else 210
                 _dots(panel, seen, area, marker=marker, facecolors="none", edgecolors=colour, lw=1.8, alpha=1, zorder=5)
         if frame.note:
-            figure.text(0.5, 0.06 / height, frame.note, ha="center", va="bottom", color=QUIET, fontsize=8.5)
+            figure.text(0.5, 0.06 / height, frame.note, ha="center", va="bottom", color=GREY, fontsize=8.5)
         _legend(figure, stages, data, probes, size)
     return figure
 
@@ -197,13 +196,15 @@ def _globe(panel: Axes, frame: Frame) -> None:
     panel.set_aspect("equal")
     panel.set_xlim(-1.16, 1.16)
     panel.set_ylim(-1.16, 1.16)
-    panel.add_patch(Circle((0, 0), 1, facecolor="#F6F8FA" if frame.solid else "none", edgecolor=REST, lw=1, zorder=0))
+    panel.add_patch(
+        Circle((0, 0), 1, facecolor="#F6F8FA" if frame.solid else "none", edgecolor=LIGHT_GREY, lw=1, zorder=0)
+    )
     angle = np.linspace(0, 2 * np.pi, 241)
     for axis in range(3 if frame.solid else 0):  # the great circles between the axes
         circle = np.insert(np.stack([np.cos(angle), np.sin(angle)]), axis, 0, axis=0).T @ frame.turned.T
         for behind, style in ((True, (0, (1, 3))), (False, "-")):
             part = np.where((circle[:, 2:] < 0) == behind, circle, np.nan)
-            panel.plot(part[:, 0], part[:, 1], color=REST, lw=0.7, ls=style, zorder=0.5)
+            panel.plot(part[:, 0], part[:, 1], color=LIGHT_GREY, lw=0.7, ls=style, zorder=0.5)
 
 
 def _neurons(panel: Axes, frame: Frame, stage: Stage, size: Size) -> None:
@@ -221,7 +222,7 @@ def _neurons(panel: Axes, frame: Frame, stage: Stage, size: Size) -> None:
         _dots(panel, seen[chosen], size(logs[chosen]), **look)
     missing = int(np.isnan(seen).any(1).sum())
     if missing:
-        panel.text(0, -1.15, f"{missing} without a direction", ha="center", va="top", color=QUIET, fontsize=8.5)
+        panel.text(0, -1.15, f"{missing} without a direction", ha="center", va="top", color=GREY, fontsize=8.5)
 
 
 def _legend(figure: Figure, stages: Sequence[Stage], data: dict[int, Array], probes: list[Probe], size: Size) -> None:
@@ -242,8 +243,7 @@ def _legend(figure: Figure, stages: Sequence[Stage], data: dict[int, Array], pro
     for log in (size.low, size.high) if size.high > size.low else ():
         area, power = float(size(np.array([log]))[0]), math.floor(log / LN10)
         name = rf"|v||w| = ${math.exp(log - power * LN10):.1f}" + (rf" \cdot 10^{{{power}}}$" if power else "$")
-        keys.append(key(name, color=QUIET, marker="o", mew=0, ms=math.sqrt(area)))
+        keys.append(key(name, color=GREY, marker="o", mew=0, ms=math.sqrt(area)))
     columns = len(keys) if len(keys) < 5 else math.ceil(len(keys) / 2)
     place = (0.5, 0.22 / figure.get_figheight())
-    look: dict[str, Any] = {"frameon": False, "fontsize": 9, "columnspacing": 2.4}
-    figure.legend(handles=keys, ncols=columns, loc="lower center", bbox_to_anchor=place, **look)
+    figure.legend(handles=keys, ncols=columns, loc="lower center", bbox_to_anchor=place, columnspacing=2.4)

@@ -4,38 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 import numpy as np
-from matplotlib import rc_context
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from polyrelu.bias import alignment_index, dominant_neurons, loss_fall_index, median_alignment, weighted_quantiles
 from polyrelu.checks import checked
-from polyrelu.errors import InputError, require
-from polyrelu.files import write_atomically
+from polyrelu.errors import require
+from polyrelu.report.figures.style import BLACK, BLUE, GREY, LIGHT_GREY, VERMILION, canvas, figure_style
 from polyrelu.report.figures.timeline import LN10, Timeline, decade_ticks
 from polyrelu.train import History, Trajectory
 
-CENTRE, AVERAGE = "#0072B2", "#D55E00"  # blue and vermilion of Okabe & Ito: told apart by every kind of eye
-INK, REST, QUIET = "#1A1A1A", "#B5B5B5", "#666666"
-TINTS = ("#E9F1F7", "#FFFFFF", "#F7EFE7")
+TINTS = ("#E9F1F7", "#FFFFFF", "#F7EFE7")  # of the phases
 LINES = 24  # neurons of each kind drawn one by one
 BARS = 300  # as in Fig. 2b of Min & Vidal 2024
-STYLE: Any = {
-    "font.size": 10,
-    "axes.titlesize": 10.5,
-    "axes.labelsize": 9.5,
-    "xtick.labelsize": 9,
-    "ytick.labelsize": 9,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "svg.hashsalt": "polyrelu",  # the same names inside the file every time
-}
 
 
 @checked
@@ -47,7 +31,7 @@ def trajectory_figure(trajectory: Trajectory, title: str = "") -> Figure:
     """
     history = trajectory.history
     require(len(history.clock) > 0, "trajectory", "no recorded moments", "a run with at least one")
-    with rc_context(STYLE):
+    with figure_style():
         if not history.log_contribution.size:
             return _loss_only(history, title)
         figure = canvas((10, 8.8), title)
@@ -68,25 +52,6 @@ def trajectory_figure(trajectory: Trajectory, title: str = "") -> Figure:
             panel.tick_params(labelbottom=False)
         _phases(panels, line, crowd)
     return figure
-
-
-@checked
-def save_figure(figure: Figure, path: str | Path) -> Path:
-    """Write a .png or .svg, whole or not at all; the same figure gives the same bytes."""
-    kind = Path(path).suffix.lower().removeprefix(".")
-    require(kind in ("png", "svg"), "path", path, "a name that ends in .png or .svg")
-    metadata = {"Software": None} if kind == "png" else {"Date": None, "Creator": None}
-
-    def write(temporary: Path) -> None:
-        try:
-            with rc_context(STYLE):
-                figure.savefig(temporary, format=kind, dpi=150, metadata=metadata)
-        except (RuntimeError, OverflowError, ValueError) as error:  # numbers near the end of what a float holds
-            raise InputError(
-                f"figure={path}: cannot be drawn ({error}): expected numbers that fit on an axis."
-            ) from None
-
-    return write_atomically(path, write)
 
 
 @dataclass(frozen=True)
@@ -117,16 +82,8 @@ class Crowd:
     def kinds(self) -> list[tuple[str, str, NDArray[np.float32]]]:
         """Name, colour and cosines of what a neuron may point at, where it was recorded."""
         centre, average = self.history.cos_centre, self.history.cos_average
-        found = [("sub-class centre", CENTRE, centre), ("class average", AVERAGE, average)]
+        found = [("sub-class centre", BLUE, centre), ("class average", VERMILION, average)]
         return [kind for kind in found if kind[2].size]
-
-
-def canvas(size: tuple[float, float], title: str) -> Figure:
-    """A white figure with its title top left."""
-    figure = Figure(figsize=size, dpi=100, facecolor="white")
-    FigureCanvasAgg(figure)
-    figure.suptitle(title, x=0.012, y=0.985, ha="left", va="top", fontsize=13, fontweight="bold", color=INK)
-    return figure
 
 
 def _loss_only(history: History, title: str) -> Figure:
@@ -158,13 +115,13 @@ def _alignment(panel: Axes, beside: Axes, line: Timeline, crowd: Crowd) -> None:
     note = "line: median, band: 10–90 %\nof the neurons that carry the net"
     rest = f"\ndashed: median of the other {len(crowd.rest)}" if crowd.rest.size else ""
     room = 0.02 if min(ends) > 0.35 else 0.62
-    beside.text(0.0, room, note + rest, color=QUIET, va="bottom", fontsize=9, linespacing=1.4)
+    beside.text(0.0, room, note + rest, color=GREY, va="bottom", fontsize=9, linespacing=1.4)
 
 
 def _loss(panel: Axes, line: Timeline, history: History) -> None:
     loss = np.where(np.isfinite(history.log_loss), history.log_loss, np.nan) / LN10
     panel.set_title("Training loss", loc="left")
-    panel.plot(line.x, loss, color=INK, lw=2, marker=_marker(line.x))
+    panel.plot(line.x, loss, color=BLACK, lw=2, marker=_marker(line.x))
     decade_ticks(panel.yaxis, float(np.nanmin(loss)), float(np.nanmax(loss)))
 
 
@@ -172,14 +129,14 @@ def _growth(panel: Axes, line: Timeline, crowd: Crowd) -> None:
     panel.set_title("Contributions |v||w|", loc="left")
     logs = crowd.history.log_contribution.astype(np.float64) / LN10
     logs = np.where(np.isfinite(logs), logs, np.nan)
-    for neurons, colour, alpha in ((crowd.rest, REST, 0.8), (crowd.main, INK, 0.75)):
+    for neurons, colour, alpha in ((crowd.rest, LIGHT_GREY, 0.8), (crowd.main, BLACK, 0.75)):
         ranks = np.unique(np.linspace(0, len(neurons) - 1, LINES).round().astype(int))[: len(neurons)]
         panel.plot(line.x, logs[:, neurons[ranks]], color=colour, alpha=alpha, lw=1, marker=_marker(line.x))
     decade_ticks(panel.yaxis, float(np.nanmin(logs)), float(np.nanmax(logs)))
     others = ", grey: some others" if crowd.rest.size else ""
     some = "the" if len(crowd.main) <= LINES else "some of the"
     note = f"dark: {some} {len(crowd.main)} that carry the net{others}"
-    panel.set_title(note, loc="right", color=QUIET, fontsize=9)
+    panel.set_title(note, loc="right", color=GREY, fontsize=9)
 
 
 def _bars(panel: Axes, crowd: Crowd) -> None:
@@ -188,7 +145,7 @@ def _bars(panel: Axes, crowd: Crowd) -> None:
     logs = crowd.history.log_contribution[-1, order].astype(np.float64)
     tiny = not abs(logs[0]) < 600
     heights = np.exp(logs - logs[0]) if tiny else np.exp(logs)
-    colours = [INK if rank < len(crowd.main) else REST for rank in range(len(order))]
+    colours = [BLACK if rank < len(crowd.main) else LIGHT_GREY for rank in range(len(order))]
     panel.bar(np.arange(1, len(order) + 1), heights, width=0.9 if len(order) < 60 else 1.0, color=colours)
     panel.set_ylim(0, 1.2 * heights[0])  # room for the note
     panel.set_title("Final contributions" + (", relative" if tiny else ""), loc="left")
@@ -213,10 +170,10 @@ def _phases(panels: Sequence[Axes], line: Timeline, crowd: Crowd) -> None:
         width = (end - start) / (edges[-1] - edges[0])
         if width > 0.075:
             name, size = (name, 9) if width > 0.15 else (name.replace(" ", "\n"), 8)
-            panels[0].text((start + end) / 2, 1.12, name, ha="center", va="center", color=QUIET, fontsize=size)
+            panels[0].text((start + end) / 2, 1.12, name, ha="center", va="center", color=GREY, fontsize=size)
     for moment in (turned, falls):
         for panel in panels:
-            panel.axvline(line.x[moment], color=QUIET, lw=0.8, ls=(0, (2, 2)), zorder=1)
+            panel.axvline(line.x[moment], color=GREY, lw=0.8, ls=(0, (2, 2)), zorder=1)
 
 
 def _apart(heights: Sequence[float], gap: float) -> list[float]:

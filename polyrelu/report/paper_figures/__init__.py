@@ -1,4 +1,7 @@
-"""The published figures drawn again; a file here with a tuple FIGURES adds its own. Collected when first asked for."""
+"""The published figures drawn again: one folder for each paper, whose files each have a tuple FIGURES.
+
+They are collected when FIGURES is first asked for, so that matplotlib is not loaded before.
+"""
 
 from __future__ import annotations
 
@@ -24,8 +27,8 @@ def __getattr__(name: str) -> tuple[PaperFigure, ...]:
 @cache
 def _figures() -> tuple[PaperFigure, ...]:
     found: list[PaperFigure] = []
-    for file in pkgutil.iter_modules(__path__):
-        found += getattr(importlib.import_module(f"{__name__}.{file.name}"), "FIGURES", ())
+    for file in pkgutil.walk_packages(__path__, f"{__name__}."):
+        found += getattr(importlib.import_module(file.name), "FIGURES", ())
     assert len({figure.id for figure in found}) == len(found), "two figures share an id"
     return tuple(sorted(found, key=_order))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Any, final
 
 from polyrelu.claims.judge import Outcome
 
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Results = Mapping[str, Sequence[Outcome]]  # by the name of the experiment, "module.function"
+Run = Mapping[str, Any]  # the data of one run of an experiment, by name
 
 
 @final

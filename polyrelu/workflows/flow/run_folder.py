@@ -52,7 +52,7 @@ class Run:
 
     def save(self) -> None:
         """Write the four files, all of them or none; what was there before stays until they are whole."""
-        from polyrelu.report.figures.training import save_figure, trajectory_figure
+        from polyrelu.report import save_figure, trajectory_figure
 
         net = self.trajectory.net
         if not isinstance(net, PolyReLUNet):

@@ -23,7 +23,7 @@ from polyrelu.claims.judge import Judgement, Outcome
 from polyrelu.claims.measure import judge_all, outcomes, sweep_of
 from polyrelu.errors import InputError, require
 from polyrelu.files import write_atomically
-from polyrelu.report.figures.training import save_figure
+from polyrelu.report import save_figure
 from polyrelu.report.pages.claims_page import About, DrawnFigure, write_claims_page
 from polyrelu.report.paper_figures import FIGURES, PaperFigure
 from polyrelu.sweep import run_sweep

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from polyrelu.report.figures.sphere import Stage, sphere_figure
 from polyrelu.report.paper_figures.figure import PaperFigure, Results
+from polyrelu.report.paper_figures.panels import first_runs_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -13,12 +14,9 @@ if TYPE_CHECKING:
 MOMENTS = ("start", "directions have turned", "norms have grown")
 
 
-def draw(results: Results) -> Figure:
+def directions(results: Results) -> Figure:
     """Three moments in a row, one row for each p; the first seed."""
-    found = [one for one in results["pictures.picture"] if one.measured is not None]
-    seed = min(one.seed for one in found)
-    pictures = [one.measured.data for one in found if one.seed == seed and one.measured is not None]
-    pictures.sort(key=lambda data: data["p"])
+    pictures = sorted(first_runs_of(results, "pictures.picture"), key=lambda data: data["p"])
     stages = [
         Stage(f"p = {data['p']}: {name}", stage["directions"], stage["log contributions"], stage["signs"])
         for data in pictures
@@ -44,6 +42,6 @@ FIGURES: tuple[PaperFigure, ...] = (
         "area the log of |v||w|. For p = 1 the neurons that grow point at the class averages, for p = 3 at single "
         "centres; those that no data point activates stay where and as small as they were.",
         claims=("B22", "B23"),
-        draw=draw,
+        draw=directions,
     ),
 )

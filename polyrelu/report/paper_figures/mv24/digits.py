@@ -2,75 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
-from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import PercentFormatter
 from matplotlib.transforms import Bbox
 from numpy.typing import NDArray
 
 from polyrelu.claims.digits import CURVE, END, POSTER, POWERS, START, TABLE
 from polyrelu.claims.nets_of_digits import NAMES
-from polyrelu.report.figures.heatmap import heat
-from polyrelu.report.figures.training import AVERAGE, CENTRE, INK, QUIET, STYLE, canvas
-from polyrelu.report.paper_figures.figure import PaperFigure, Results
+from polyrelu.report.figures.style import BLACK, BLUE, GREEN, GREY, ORANGE, VERMILION, canvas, figure_style
+from polyrelu.report.paper_figures import panels
+from polyrelu.report.paper_figures.figure import PaperFigure, Results, Run
 
-Run = Mapping[str, Any]
-COLOURS = dict(zip(POWERS, (AVERAGE, "#E69F00", "#009E73", CENTRE), strict=True))  # of Okabe & Ito
+COLOURS = dict(zip(POWERS, (VERMILION, ORANGE, GREEN, BLUE), strict=True))
 COLUMNS = ("paper", "APGD-CE", "APGD-CE", "strongest", "proven")
 WHERE = ("all", "all", "first", "first", "first")  # of the images; at quick size the second column is empty
 N = len(COLUMNS)
 KNOWN = {(NAMES[norm], radius): row for (norm, radius), row in TABLE.items()}
 
 
+@figure_style()
 def table_one(results: Results) -> Figure:
     """The table from four sides, and the l-infinity curves."""
-    runs = _data(results, "digits.table")
-    with rc_context(STYLE):
-        images = runs[0]["images"] if runs else "MNIST"
-        figure = canvas((10, 9.6), f"Robust accuracy on {images}, ten digits")
-        _table(figure.add_axes((0.012, 0.63, 0.976, 0.3)), runs, _everyone(results))
-        panel = figure.add_axes((0.07, 0.06, 0.91, 0.49))
-        _curves(panel, runs)
-        for p, shares in POSTER.items():
-            panel.plot(CURVE["paper"], shares, "D", mfc="none", mec=COLOURS[p], ms=5.5, zorder=4)
-        panel.plot([], [], "D", mfc="none", mec=QUIET, ms=5.5, label="published, MNIST")
-        panel.set_title("l∞: what APGD-CE leaves, what the strongest attack leaves, what is certified", loc="left")
-        panel.legend(frameon=False, fontsize=9.5, loc="upper right")
+    runs = panels.runs_of(results, "digits.table")
+    images = runs[0]["images"] if runs else "MNIST"
+    figure = canvas((10, 9.6), f"Robust accuracy on {images}, ten digits")
+    _table(figure.add_axes((0.012, 0.63, 0.976, 0.3)), runs, results)
+    panel = figure.add_axes((0.07, 0.06, 0.91, 0.49))
+    _curves(panel, runs)
+    for p, shares in POSTER.items():
+        panels.published_marks(panel, CURVE["paper"], shares, COLOURS[p], ms=5.5)
+    panels.published_key(panel, "published, MNIST", 5.5)
+    panel.set_title("l∞: what APGD-CE leaves, what the strongest attack leaves, what is certified", loc="left")
+    panel.legend(fontsize=9.5, loc="upper right")
     return figure
 
 
-def _everyone(results: Results) -> dict[str, float]:
-    """What the published attack leaves of all images, by the name of the number."""
-    found: dict[str, list[float]] = {}
-    for outcome in results.get("digits.table", ()):
-        for name, value in {} if outcome.measured is None else outcome.measured.values.items():
-            if name.startswith("APGD-CE on all images"):
-                found.setdefault(name, []).append(value)
-    return {name: float(np.mean(values)) for name, values in found.items()}
-
-
-def _table(panel: Axes, runs: Sequence[Run], everyone: Mapping[str, float]) -> None:
+def _table(panel: Axes, runs: Sequence[Run], results: Results) -> None:
     """A row for each norm and radius, five columns for each p."""
     panel.set_axis_off()
     sizes = [(side["norm"], radius) for side in runs[0]["sides"] for radius in side["radii"]] if runs else [*KNOWN]
-    rows = [["", *(f"p = {p}" if k == 0 else "" for p in POWERS for k in range(N))]]
-    rows += [["", *(words * len(POWERS))] for words in (COLUMNS, WHERE)]
+    lines = [["", *(f"p = {p}" if k == 0 else "" for p in POWERS for k in range(N))]]
+    lines += [["", *(words * len(POWERS))] for words in (COLUMNS, WHERE)]
     for name, radius in sizes:
         row = [f"{name} {radius:g}"]
         for place, p in enumerate(POWERS):
-            mine = [run for run in runs if run["p"] == p]
+            mine = panels.select(runs, p=p)
             known = KNOWN.get((name, radius), (None,) * 4)[place]
             ours = [_mean(mine, name, radius, what) for what in ("published", "strongest", "certified")]
-            every = everyone.get(f"APGD-CE on all images at {name} {radius:g}, p = {p}")
-            row += [_share(value) for value in (known, every, *ours)]
-        rows.append(row)
+            every = panels.values_of(
+                panels.measured(results, "digits.table"), f"APGD-CE on all images at {name} {radius:g}, p = {p}"
+            )
+            row += [_share(value) for value in (known, float(np.mean(every)) if every else None, *ours)]
+        lines.append(row)
     widths = [0.06, *([0.235 / N] * N * len(POWERS))]
-    table = panel.table(rows, cellLoc="right", edges="horizontal", colWidths=widths, bbox=Bbox([[0, 0], [1, 1]]))
+    table = panel.table(lines, cellLoc="right", edges="horizontal", colWidths=widths, bbox=Bbox([[0, 0], [1, 1]]))
     table.auto_set_font_size(False)
     table.set_fontsize(8.5)
     for (line, column), cell in table.get_celld().items():
@@ -78,7 +66,7 @@ def _table(panel: Axes, runs: Sequence[Run], everyone: Mapping[str, float]) -> N
         cell.PAD = 0.04
         p = POWERS[max(column - 1, 0) // N]
         text = cell.get_text()
-        text.set_color(COLOURS[p] if line == 0 else QUIET if line in (1, 2) or column % N == 1 else INK)
+        text.set_color(COLOURS[p] if line == 0 else GREY if line in (1, 2) or column % N == 1 else BLACK)
         text.set_fontweight("bold" if line == 0 or (line > 2 and column % N == 4) else "normal")
         if line in (1, 2):
             text.set_fontsize(6.5)
@@ -98,22 +86,22 @@ def _share(value: float | None) -> str:
     return "–" if value is None else f"{value:.3f}".removeprefix("0") if value < 1 else "1"
 
 
+@figure_style()
 def figure_three(results: Results) -> Figure:
     """Fig. 3 a-d on parity, and the same of ten digits beside the poster's numbers."""
     ten, parity, maps = (
-        _data(results, name) for name in ("digits.table", "digits_parity.parity", "digits_inputs.cosines")
+        panels.runs_of(results, name) for name in ("digits.table", "digits_parity.parity", "digits_inputs.cosines")
     )
-    with rc_context(STYLE):
-        figure = canvas((10, 10.6), "Digits: correlation, accuracy, stable rank, robust accuracy")
-        grid = figure.add_gridspec(3, 2, left=0.07, right=0.98, top=0.92, bottom=0.055, hspace=0.38, wspace=0.2)
-        _map(figure.add_subplot(grid[0, 0]), maps)
-        panel = figure.add_subplot(grid[0, 1])
-        _curves(panel, parity)
-        panel.set_title("d  Even or odd: robust accuracy in l∞", loc="left")
-        for row, (runs, task, letters) in enumerate(((parity, "Even or odd", "bc"), (ten, "Ten digits", "ef")), 1):
-            left, right = (figure.add_subplot(grid[row, side]) for side in (0, 1))
-            _accuracy(left, runs, f"{letters[0]}  {task}: accuracy (dashed: training images)")
-            _rank(right, runs, f"{letters[1]}  {task}: stable rank of the features", row == 2)
+    figure = canvas((10, 10.6), "Digits: correlation, accuracy, stable rank, robust accuracy")
+    grid = figure.add_gridspec(3, 2, left=0.07, right=0.98, top=0.92, bottom=0.055, hspace=0.38, wspace=0.2)
+    _map(figure.add_subplot(grid[0, 0]), maps)
+    panel = figure.add_subplot(grid[0, 1])
+    _curves(panel, parity)
+    panel.set_title("d  Even or odd: robust accuracy in l∞", loc="left")
+    for row, (runs, task, letters) in enumerate(((parity, "Even or odd", "bc"), (ten, "Ten digits", "ef")), 1):
+        left, right = (figure.add_subplot(grid[row, side]) for side in (0, 1))
+        _accuracy(left, runs, f"{letters[0]}  {task}: accuracy (dashed: training images)")
+        _rank(right, runs, f"{letters[1]}  {task}: stable rank of the features", row == 2)
     return figure
 
 
@@ -122,7 +110,7 @@ def _map(panel: Axes, runs: Sequence[Run]) -> None:
     if not runs:
         panel.set_axis_off()
         return
-    image = heat(panel, np.array(runs[0]["matrix"]), 1.0)
+    panels.cosine_panel(panel, runs[0]["matrix"], (1.04, 0.04))
     panel.set_aspect("equal")
     group = np.array(runs[0]["group"])
     edges = np.append(np.flatnonzero(np.diff(group, prepend=-1)), len(group))
@@ -130,16 +118,12 @@ def _map(panel: Axes, runs: Sequence[Run]) -> None:
     labels = [str(digit) for digit in group[edges[:-1]]]
     panel.set_xticks(places, labels=labels)
     panel.set_yticks(places, labels=labels)
-    panel.figure.colorbar(image, cax=panel.inset_axes((1.04, 0, 0.04, 1)), ticks=[-1, -0.5, 0, 0.5, 1])
 
 
 def _curves(panel: Axes, runs: Sequence[Run]) -> None:
     """APGD-CE (line), the strongest attack (dots) and the certificate (dotted) against the radius."""
     fine = np.linspace(0, 0.21, 1000)
-    for p, colour in COLOURS.items():
-        mine = [run for run in runs if run["p"] == p]
-        if not mine:
-            continue
+    for p, mine in panels.by_power(runs, POWERS):
         radii, shares = _at_table(mine, "published")
         clean = [[np.mean(np.array(run["proven"]) > 0)] for run in mine]
         x, lines = (
@@ -147,16 +131,15 @@ def _curves(panel: Axes, runs: Sequence[Run]) -> None:
             np.hstack([clean, shares, [run["curve"] for run in mine]]),
         )
         order = x.argsort()
-        _band(panel, x[order], lines[:, order], colour, f"p = {p}, APGD-CE")
+        panels.band(panel, x[order], lines[:, order], COLOURS[p], label=f"p = {p}, APGD-CE")
         held = [np.mean(np.array(run["proven"])[:, None] > fine, axis=0) for run in mine]
-        panel.plot(fine, np.mean(held, axis=0), color=colour, lw=1.2, ls=":")
+        panel.plot(fine, np.mean(held, axis=0), color=COLOURS[p], lw=1.2, ls=":")
         radii, shares = _at_table(mine, "strongest")
-        panel.plot(radii, shares.mean(axis=0), "o", color=colour, ms=6)
-    panel.plot([], [], "o", color=QUIET, ms=6, label="strongest attack")
-    panel.plot([], [], color=QUIET, lw=1.2, ls=":", label="certified")
+        panel.plot(radii, shares.mean(axis=0), "o", color=COLOURS[p], ms=6)
+    panel.plot([], [], "o", color=GREY, ms=6, label="strongest attack")
+    panel.plot([], [], color=GREY, lw=1.2, ls=":", label="certified")
     panel.set_xlim(0, 0.205)
-    panel.set_ylim(-0.02, 1.02)
-    panel.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0, symbol=" %"))
+    panels.percent_axis(panel)
     panel.set_xlabel("radius")
 
 
@@ -167,50 +150,33 @@ def _at_table(runs: Sequence[Run], attack: str) -> tuple[list[float], NDArray[np
 
 
 def _accuracy(panel: Axes, runs: Sequence[Run], title: str) -> None:
-    for p, mine in _by_power(runs):
-        train, held = (np.array([run[name] for run in mine]) for name in ("train accuracy", "accuracy"))
+    for p, mine in panels.by_power(runs, POWERS):
+        train, held = (panels.rows(mine, name) for name in ("train accuracy", "accuracy"))
         epochs = np.arange(held.shape[1])
         panel.plot(epochs, train.mean(axis=0), color=COLOURS[p], lw=1, ls=(0, (3, 2)))
-        _band(panel, epochs, held, COLOURS[p], f"p = {p}")
-    panel.set_ylim(0.94, 1.002)
-    panel.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0, symbol=" %"))
-    _dress(panel, title)
+        panels.band(panel, epochs, held, COLOURS[p], label=f"p = {p}")
+    panels.percent_axis(panel, 0.94, 1.002)
+    _epochs(panel, title)
 
 
 def _rank(panel: Axes, runs: Sequence[Run], title: str, published: bool) -> None:
-    for p, mine in _by_power(runs):
-        ranks = np.array([run["rank"] for run in mine])
-        _band(panel, np.arange(ranks.shape[1]), ranks, COLOURS[p], f"p = {p}")
+    for p, mine in panels.by_power(runs, POWERS):
+        ranks = panels.rows(mine, "rank")
+        panels.band(panel, np.arange(ranks.shape[1]), ranks, COLOURS[p], label=f"p = {p}")
     if published:
         for numbers, epoch in ((START, 0), (END, 50)):
             for p, rank in zip(POWERS, numbers, strict=True):
-                panel.plot(epoch, rank, "D", mfc="none", mec=COLOURS[p], ms=6, zorder=4, clip_on=False)
-        panel.plot([], [], "D", mfc="none", mec=QUIET, ms=6, label="published, MNIST")
+                panels.published_marks(panel, [epoch], [rank], COLOURS[p], clip_on=False)
+        panels.published_key(panel, "published, MNIST")
     panel.set_ylim(bottom=0)
-    _dress(panel, title)
+    _epochs(panel, title)
 
 
-def _dress(panel: Axes, title: str) -> None:
+def _epochs(panel: Axes, title: str) -> None:
     panel.set_title(title, loc="left")
     panel.set_xlabel("epochs")
     panel.set_xlim(left=0)
-    if panel.get_legend_handles_labels()[0]:
-        panel.legend(frameon=False, fontsize=9, ncols=2)
-
-
-def _by_power(runs: Sequence[Run]) -> list[tuple[int, list[Run]]]:
-    found = [(p, [run for run in runs if run["p"] == p]) for p in POWERS]
-    return [(p, mine) for p, mine in found if mine]
-
-
-def _band(panel: Axes, x: Any, lines: NDArray[np.float64], colour: str, label: str) -> None:
-    if len(lines) > 1:
-        panel.fill_between(x, lines.min(axis=0), lines.max(axis=0), color=colour, alpha=0.18, lw=0)
-    panel.plot(x, lines.mean(axis=0), color=colour, lw=1.8, label=label)
-
-
-def _data(results: Results, experiment: str) -> list[Run]:
-    return [outcome.measured.data for outcome in results.get(experiment, ()) if outcome.measured is not None]
+    panels.legend_if_any(panel, "best", ncols=2)
 
 
 FIGURES: tuple[PaperFigure, ...] = (

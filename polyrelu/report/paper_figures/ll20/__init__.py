@@ -1,0 +1,1 @@
+"""Figures of Lyu & Li (ICLR 2020)."""

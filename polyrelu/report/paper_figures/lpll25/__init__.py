@@ -1,0 +1,1 @@
+"""Figures of Li et al. (ICLR 2025)."""

@@ -1,0 +1,1 @@
+"""Figures of Min, Mallada & Vidal (ICLR 2024)."""

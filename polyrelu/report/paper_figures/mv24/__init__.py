@@ -1,0 +1,1 @@
+"""Figures of Min & Vidal (ICML 2024)."""

@@ -1,0 +1,222 @@
+"""What trained nets learn and where they break: Fig. 2 and 5 of Min & Vidal 2024, Fig. 2 of Min & Vidal 2025."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.gridspec import GridSpec
+
+from polyrelu.claims.breaking import READ_OFF
+from polyrelu.claims.compared import GAUSSIAN, HALF, MODELS
+from polyrelu.claims.compared import READ_OFF as MODELS_READ_OFF
+from polyrelu.claims.distances import CENTRES, RELU
+from polyrelu.report.figures.style import (
+    BLACK,
+    BLUE,
+    DASHED,
+    GREEN,
+    LIGHT_GREY,
+    ORANGE,
+    PURPLE,
+    VERMILION,
+    canvas,
+    figure_style,
+)
+from polyrelu.report.paper_figures import panels
+from polyrelu.report.paper_figures.figure import PaperFigure, Results, Run
+
+COLOURS = {1: VERMILION, 3: BLUE}
+MODEL_COLOURS = dict(zip(MODELS, (BLUE, BLUE, VERMILION, BLACK, GREEN, GREEN, PURPLE, ORANGE), strict=True))
+ROWS = {1: 300, 3: 20}  # of the published colormaps
+BARS = {1: 300, 3: 50}
+
+
+@figure_style()
+def six_four(results: Results) -> Figure:
+    """Fig. 2 a-e: distances, contributions, colormaps, robust accuracy."""
+    learned, broken = panels.runs_of(results, "neurons.learned"), panels.runs_of(results, "breaking.breaking")
+    figure, grid = _sheet("K = 10 sub-classes (6 + 4): averages for p = 1, centres for p = 3")
+    _distances(figure.add_subplot(grid[0, :4]), results)
+    _neurons(figure, grid, learned)
+    panel = figure.add_subplot(grid[2, :])
+    for p, colour in COLOURS.items():
+        _published_attack(panel, panels.select(broken, p=p), colour, f"p = {p}, published attack")
+        panels.published_marks(panel, READ_OFF[p], READ_OFF[p].values(), colour)
+    panels.published_key(panel)
+    _accuracy(panel, broken, "e  Robust accuracy, α = .1")
+    _mark_radii(panel, 10)
+    panel.set_xlim(0, 1.05)
+    panel.legend(loc="center left", bbox_to_anchor=(0.01, 0.45))
+    return figure
+
+
+@figure_style()
+def eight_twelve(results: Results) -> Figure:
+    """Fig. 5: the same for 20 sub-classes, one alpha."""
+    runs = panels.runs_of(results, "neurons.twenty")
+    figure, grid = _sheet("K = 20 sub-classes (8 + 12): averages for p = 1, centres for p = 3")
+    panel = figure.add_subplot(grid[0, :4])
+    for place, p in enumerate(COLOURS):
+        found = [run["distance"] for run in panels.select(runs, p=p)]
+        panel.plot([place] * len(found), found, "o", color=COLOURS[p], ms=8)
+        panel.text(place + 0.09, found[0], f"{found[0]:.3f}", va="center", color=COLOURS[p], fontweight="bold")
+    panel.set_yscale("log")
+    panel.set_ylim(1e-3, 1)
+    panel.set_xlim(-0.5, 1.6)
+    panel.set_xticks([0, 1], labels=["p = 1, to F", "p = 3, to F^(3)"])
+    panel.set_title("a  Distance to the ideal classifier, α = .1", loc="left")
+    _neurons(figure, grid, runs)
+    panel = figure.add_subplot(grid[2, :])
+    _accuracy(panel, runs, "e  Robust accuracy, α = .1")
+    _mark_radii(panel, 20)
+    panel.set_xlim(0, 1.05)
+    panel.legend(loc="center left", bbox_to_anchor=(0.01, 0.45))
+    return figure
+
+
+@figure_style()
+def compared(results: Results) -> Figure:
+    """Robust accuracy of six classifiers."""
+    runs = panels.runs_of(results, "compared.models")
+    figure = canvas((10, 5.2), "Of these only pReLU with p = 3 can hold as far as Bayes (12 + 8 sub-classes)")
+    panel = figure.add_axes((0.075, 0.25, 0.9, 0.6))
+    radii = np.linspace(0, 1, 2001)
+    for model, colour in MODEL_COLOURS.items():
+        lines, proven = (_shares(panels.select(runs, model=model), side, radii) for side in ("upper", "lower"))
+        style: Any = ":" if model in (GAUSSIAN, HALF) else DASHED if model in ("Bayes", "LogReg") else "-"
+        width, name = (4, "pReLU, p = 3") if model == "pReLU" else (1.9, model)
+        panels.band(panel, radii, lines, colour, alpha=0.2, lw=width, ls=style, label=name)
+        if proven[:, 1:].any():
+            panel.fill_between(radii, proven.min(axis=0), lines.max(axis=0), color=colour, alpha=0.35, lw=0)
+        published = MODELS_READ_OFF.get(model, {})
+        panels.published_marks(panel, published, published.values(), colour)
+    panels.published_key(panel)
+    _mark_radii(panel, 20)
+    panel.set_xlim(0, 1)
+    _robustness_axes(panel, "Robust accuracy: what the strongest attack leaves")
+    panel.legend(ncols=4, loc="upper left", bbox_to_anchor=(-0.02, -0.18))
+    return figure
+
+
+def _sheet(title: str) -> tuple[Figure, GridSpec]:
+    figure = canvas((10, 12.4), title)
+    grid = figure.add_gridspec(
+        3, 8, left=0.075, right=0.925, top=0.935, bottom=0.045, hspace=0.3, wspace=1.4, height_ratios=(1, 1.15, 1)
+    )
+    return figure, grid
+
+
+def _distances(panel: Axes, results: Results) -> None:
+    for p, name, numbers in ((1, "distances.relu_distance", RELU), (3, "distances.centre_distance", CENTRES)):
+        runs, colour = panels.runs_of(results, name), COLOURS[p]
+        what = "c as published" if p == 1 else "published estimator"
+        alphas = sorted({run["alpha"] for run in runs})
+        for key, style, label in (("distance", "-", "true"), ("estimate", DASHED, what)):
+            found = np.transpose([[run[key] for run in panels.select(runs, alpha=alpha)] for alpha in alphas])
+            panels.band(panel, alphas, found, colour, ls=style, marker="o", ms=3, label=f"p = {p}, {label}")
+        panels.published_marks(panel, numbers, numbers.values(), colour)
+    panels.published_key(panel)
+    panel.set_yscale("log")
+    panel.set_ylim(1e-6, 30)
+    panel.set_yticks([10.0**k for k in range(-6, 1)])
+    panel.set_xlim(0, 0.31)
+    panel.set_xlabel("noise α")
+    panel.set_title("a  Distance to the ideal classifier", loc="left")
+    panel.legend(fontsize=8.5, ncols=2, loc="upper left", borderaxespad=0)
+
+
+def _neurons(figure: Figure, grid: GridSpec, runs: Sequence[Run]) -> None:
+    """Panels b, c and d, from the first seed."""
+    for place, p in enumerate(COLOURS):
+        run = panels.select(runs, p=p)[0]
+        panel = figure.add_subplot(grid[0, 4 + 2 * place : 6 + 2 * place])
+        bars = run["contributions"][: BARS[p]]
+        dark = [COLOURS[p] if rank < run["carriers"] else LIGHT_GREY for rank in range(len(bars))]
+        panel.bar(np.arange(1, len(bars) + 1), bars, width=1.0 if len(bars) > 60 else 0.8, color=dark)
+        panel.set_title(f"b  |v||w|, p = {p}", loc="left")
+        panel.set_xlabel(f"neurons; {run['carriers']} have 99 %")
+        _colormap(figure.add_subplot(grid[1, 4 * place : 4 * place + 4]), run, p, "cd"[place])
+
+
+def _colormap(panel: Axes, run: Run, p: int, letter: str) -> None:
+    shown = min(ROWS[p] * (2 if sum(run["clusters"]) > 10 else 1), run["carriers"])
+    rows = np.array(run["cosines"][:shown])
+    rows = rows[np.argsort(rows.argmax(axis=1), kind="stable")]
+    panels.cosine_panel(panel, rows, (1.02, 0.025) if letter == "d" else None)
+    K = sum(run["clusters"])
+    panel.axvline(1.5, color=BLACK, lw=0.8)
+    every = 1 if K <= 10 else 3
+    labels = ["+", "−", *(str(k) for k in range(1, K + 1, every))]
+    panel.set_xticks([0, 1, *range(2, K + 2, every)], labels=labels)
+    panel.set_title(f"{letter}  Cosines of {len(rows)} neurons, p = {p}", loc="left")
+    panel.set_xlabel("averages of the classes + and −, then centres")
+
+
+def _accuracy(panel: Axes, runs: Sequence[Run], title: str) -> None:
+    radii = np.linspace(0, 1.05, 2101)
+    for p, colour in COLOURS.items():
+        for side, width, alpha, label in (("upper", 5.0, 0.4, "attacked"), ("lower", 1.6, 1.0, "certified")):
+            lines = _shares(panels.select(runs, p=p), side, radii)
+            panel.fill_between(radii, lines.min(axis=0), lines.max(axis=0), color=colour, alpha=0.15, lw=0)
+            panel.plot(radii, lines.mean(axis=0), color=colour, lw=width, alpha=alpha, label=f"p = {p}, {label}")
+    _robustness_axes(panel, title)
+
+
+def _published_attack(panel: Axes, runs: Sequence[Run], colour: str, label: str) -> None:
+    left = np.mean([run["published attack"] for run in runs], axis=0)
+    panel.plot(runs[0]["published radii"], left, color=colour, lw=1, ls=DASHED, label=label)
+
+
+def _mark_radii(panel: Axes, clusters: int) -> None:
+    for radius, name in ((1 / math.sqrt(clusters), f"1/√{clusters}"), (math.sqrt(2) / 2, "√2/2")):
+        panels.mark_radius(panel, radius, name, 0.006, 1.06, zorder=1)
+
+
+def _robustness_axes(panel: Axes, title: str) -> None:
+    panels.percent_axis(panel, -0.03, 1.14)
+    panel.set_yticks([0, 0.25, 0.5, 0.75, 1])
+    panel.set_xlabel("radius of the perturbation")
+    panel.set_title(title, loc="left")
+
+
+def _shares(runs: Sequence[Run], side: str, radii: panels.Array) -> panels.Array:
+    """Share of points whose radius is larger, one row for each run."""
+    return np.array([panels.share_beyond(run[side], radii, run["points"]) for run in runs])
+
+
+FIGURES: tuple[PaperFigure, ...] = (
+    PaperFigure(
+        id="fig2",
+        title="Figure 2: trained nets on 6 + 4 sub-classes",
+        paper="MV24",
+        caption="a: inf over c of sup |c f - ideal| (solid) and what the published estimator reports (dashed); "
+        "diamonds: published, at D = 1000 and n = 20 000. For p = 3 its 1e-5 comes from a guard in the step, not from "
+        "the nets. b: contributions, in colour those that make 99 %. c, d: cosines of the largest neurons to class "
+        "averages and centres. e: proven and attacked robust accuracy coincide; the published attack (thin, dashed) "
+        "overstates it. Bands: smallest to largest over seeds.",
+        claims=("B1", "B2", "B4", "B5", "B6", "B7", "B24", "B25"),
+        draw=six_four,
+    ),
+    PaperFigure(
+        id="fig5",
+        title="Figure 5: trained nets on 8 + 12 sub-classes",
+        paper="MV24",
+        caption="As Figure 2, for one noise level α = .1. The numbers of the published figure are not known to us.",
+        claims=("B3", "B26"),
+        draw=eight_twelve,
+    ),
+    PaperFigure(
+        id="mv25-fig2",
+        title="Figure 2: six classifiers on 12 + 8 sub-classes",
+        paper="MV25",
+        caption="Robust accuracy left by the strongest attack, bands over seeds; diamonds: published. The paper gives "
+        "neither α nor the starts nor when training stopped; dotted: two nets again, from another start.",
+        claims=("B8", "B9"),
+        draw=compared,
+    ),
+)

@@ -1,0 +1,121 @@
+"""What the figures of the papers share: results looked up, lines with their range, marks, axes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator, PercentFormatter
+from numpy.typing import ArrayLike, NDArray
+
+from polyrelu.claims.claim import Measured
+from polyrelu.report.figures.heatmap import heatmap
+from polyrelu.report.figures.style import BLACK, DOTTED, GREY
+from polyrelu.report.paper_figures.figure import Results, Run
+
+Array = NDArray[np.float64]
+COSINES = (-1, -0.5, 0, 0.5, 1)  # ticks of a colour bar
+
+
+def measured(results: Results, experiment: str) -> list[Measured]:
+    """What the runs of an experiment gave; those that failed are left out."""
+    return [outcome.measured for outcome in results.get(experiment, ()) if outcome.measured is not None]
+
+
+def runs_of(results: Results, experiment: str) -> list[Run]:
+    """The data that the runs of an experiment kept for figures."""
+    return [one.data for one in measured(results, experiment)]
+
+
+def first_runs_of(results: Results, experiment: str) -> list[Run]:
+    """The same, of the smallest seed."""
+    seed = min(outcome.seed for outcome in results[experiment])
+    return runs_of({experiment: [one for one in results[experiment] if one.seed == seed]}, experiment)
+
+
+def values_of(runs: Iterable[Measured], name: str) -> list[float]:
+    """One judged number of every run that has it."""
+    return [run.values[name] for run in runs if name in run.values]
+
+
+def select(runs: Iterable[Run], **wanted: object) -> list[Run]:
+    """The runs with these data."""
+    return [run for run in runs if all(run[name] == value for name, value in wanted.items())]
+
+
+def by_power(runs: Sequence[Run], powers: Iterable[int]) -> list[tuple[int, list[Run]]]:
+    """(p, runs with that p) for every p that was run."""
+    found = [(p, select(runs, p=p)) for p in powers]
+    return [(p, chosen) for p, chosen in found if chosen]
+
+
+def rows(runs: Iterable[Run], name: str) -> Array:
+    """One row for each run."""
+    return np.array([run[name] for run in runs], dtype=np.float64)
+
+
+def share_beyond(radii: ArrayLike, grid: Array, points: int | None = None) -> Array:
+    """Share of the ``points`` (by default as many as there are radii) whose radius is larger than each of the grid."""
+    ordered = np.sort(np.asarray(radii, dtype=np.float64))
+    return np.asarray(1 - np.searchsorted(ordered, grid, side="right") / (points or len(ordered)))
+
+
+def band(
+    panel: Axes, x: ArrayLike, lines: ArrayLike, colour: str, *,
+    alpha: float = 0.18, middle: Callable[..., Any] = np.mean, **look: Any,
+) -> None:  # fmt: skip
+    """The mean of the lines (runs, points), and the range from the smallest to the largest in a paler colour."""
+    values = np.asarray(lines)
+    panel.fill_between(x, values.min(axis=0), values.max(axis=0), color=colour, alpha=alpha, lw=0)
+    panel.plot(x, middle(values, axis=0), color=colour, **{"lw": 1.8, **look})
+
+
+def published_marks(panel: Axes, x: Collection[float], y: Collection[float], colour: str, **look: Any) -> None:
+    """Published numbers as open diamonds."""
+    panel.plot([*x], [*y], "D", mfc="none", mec=colour, **{"ms": 6, "zorder": 4, **look})
+
+
+def published_key(panel: Axes, words: str = "published, read off", size: float = 6) -> None:
+    """The entry of the legend for published numbers."""
+    published_marks(panel, [], [], GREY, ms=size, label=words)
+
+
+def mark_radius(panel: Axes, radius: float, words: str, gap: float, height: float, **look: Any) -> None:
+    """A dotted vertical line with its name beside it."""
+    panel.axvline(radius, color=BLACK, lw=1, ls=DOTTED, **look)
+    panel.text(radius + gap, height, words, fontsize=9, color=BLACK)
+
+
+def percent_axis(panel: Axes, low: float = -0.02, high: float = 1.02) -> None:
+    """Shares between 0 and 1, written in percent."""
+    panel.set_ylim(low, high)
+    panel.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0, symbol=" %"))
+
+
+def labelled(runs: Iterable[Run], words: str) -> list[tuple[Run, str]]:
+    """Every run with its label; all but the first begin with an underscore, which keeps them out of the legend."""
+    return [(run, words if number == 0 else f"_{words}") for number, run in enumerate(runs)]
+
+
+def legend_if_any(panel: Axes, place: str, **look: Any) -> None:
+    """A legend, where something has a label."""
+    if panel.get_legend_handles_labels()[0]:
+        panel.legend(**{"loc": place, **look})
+
+
+def ticks_at(axis: Axis, places: Iterable[float], text: Callable[[float], str] = "{:g}".format) -> None:
+    """These ticks and no others, on a logarithmic axis too."""
+    axis.set_major_locator(FixedLocator([*places]))
+    axis.set_major_formatter(FuncFormatter(lambda place, _: text(place)))
+    axis.set_minor_locator(NullLocator())
+
+
+def cosine_panel(panel: Axes, matrix: ArrayLike, bar: tuple[float, float] | None) -> None:
+    """A matrix of cosines in colours; ``bar``: left edge and width of the colour bar, in widths of the panel."""
+    image = heatmap(panel, np.asarray(matrix), 1.0)
+    if bar is not None:
+        place = panel.inset_axes((bar[0], 0, bar[1], 1))
+        panel.figure.colorbar(image, cax=place, ticks=COSINES)
