@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import polyrelu
-from polyrelu.train.descent.recipes import published_head
+from polyrelu.train import published_head
 
 
 def net(p, folder=None):

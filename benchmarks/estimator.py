@@ -26,7 +26,7 @@ import torch
 from mnist_train import Plain
 
 import polyrelu
-from polyrelu.estimator.head_training.head_init import HeadStart, location
+from polyrelu.estimator.head_training import HeadStart, location
 
 WIDTH, RATE, BATCH = 500, 1e-3, 1000
 

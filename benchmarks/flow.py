@@ -27,8 +27,7 @@ import torch
 from scipy.integrate import solve_ivp
 
 import polyrelu
-from polyrelu.train.gradient_flow.polar_field import Field
-from polyrelu.train.gradient_flow.polar_state import State
+from polyrelu.train.gradient_flow import Field, State
 
 RATE, BATCH, EPOCHS, TARGET = 0.2, 100, 401, 1e-2
 

@@ -1,7 +1,7 @@
 """The published MNIST recipe on the CPU, beside its peers in one run: `python benchmarks/mnist_train.py [--epochs 3]`.
 
 Same start, same data, same number of steps (width 500, Adam 1e-3, batches of 1000, normalised inputs), for every p:
-  ours     polyrelu.train.descent.recipes.published_head
+  ours     polyrelu.train.published_head
   plain    a PyTorch loop: autograd, torch.optim.Adam, batches by index
   loader   the published way: the same loop fed by a DataLoader with two workers, which collates row by row
   floor    the two matrix products of a step and nothing else
@@ -24,7 +24,7 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 import polyrelu
-from polyrelu.train.descent.recipes import mean, published_head
+from polyrelu.train.descent import mean, published_head
 
 WIDTH, RATE, BATCH, EPOCHS = 500, 1e-3, 1000, 51
 

@@ -16,12 +16,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from polyrelu.data import Dataset, NearlyOrthogonalSphere, OrthonormalMixture, SymmetricSeparable
     from polyrelu.errors import InputError
-    from polyrelu.estimator.classifier import PolyReLUClassifier
-    from polyrelu.estimator.robustness_report.report import RobustnessReport
+    from polyrelu.estimator import PolyReLUClassifier, RobustnessReport
     from polyrelu.nets import PolyReLUNet, load, load_reference, save
     from polyrelu.robust import Bracket, Budget, RobustCurve, bracket, curve, dist
-    from polyrelu.train import Status, Trajectory, Until, descend
-    from polyrelu.train.gradient_flow.flow import flow
+    from polyrelu.train import Status, Trajectory, Until, descend, flow
 
 __version__ = "0.1.0"
 
@@ -32,14 +30,14 @@ _ROOMS = {
     "InputError": "errors",
     "NearlyOrthogonalSphere": "data",
     "OrthonormalMixture": "data",
-    "PolyReLUClassifier": "estimator.classifier",
+    "PolyReLUClassifier": "estimator",
     "PolyReLUNet": "nets",
     "Status": "train",
     "SymmetricSeparable": "data",
     "Trajectory": "train",
     "Until": "train",
     "RobustCurve": "robust",
-    "RobustnessReport": "estimator.robustness_report.report",
+    "RobustnessReport": "estimator",
     "bracket": "robust",
     "curve": "robust",
     "descend": "train",

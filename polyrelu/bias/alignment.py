@@ -21,7 +21,7 @@ from polyrelu.data import Dataset
 from polyrelu.errors import require
 from polyrelu.nets import PolyReLUNet
 from polyrelu.nets.polar import unit_rows
-from polyrelu.train.recorder import Probes
+from polyrelu.train import ReferenceDirections
 
 DOMINANT_SHARE = 0.99  # of sum_j |v_j| |w_j|: the neurons that carry the net
 ALIGNED_COSINE = 0.95  # cosine above which a neuron points at a centre or an average
@@ -109,7 +109,7 @@ def alignment(net: PolyReLUNet, data: Dataset) -> Alignment:
     """
     require(net.dim == data.dim, "data.dim", data.dim, f"{net.dim}, the inputs of the net")
     with torch.no_grad():
-        u, probes = normalize(net.directions().double()), Probes.of(net, data)
+        u, probes = normalize(net.directions().double()), ReferenceDirections.from_net(net, data)
 
         def cosines(rows: Tensor) -> Tensor:
             return (u @ normalize(rows.double()).T).clamp(-1, 1)

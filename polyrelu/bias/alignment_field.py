@@ -20,7 +20,7 @@ from polyrelu.data import Dataset
 from polyrelu.errors import require
 from polyrelu.nets import PolyReLUNet
 from polyrelu.nets.polar import unit_rows
-from polyrelu.train.gradient_flow.polar_field import powers
+from polyrelu.train.descent import relu_powers
 
 See = Callable[[Tensor], Tensor]
 
@@ -87,7 +87,7 @@ def summed(data: Dataset, u: Tensor, p: float, seen: See, weight: Callable[[slic
     for start, block in data.blocks():
         x = answer(seen, block.to(u.dtype), "seen").to(u.dtype)
         require(x.shape == block.shape, "seen(X).shape", tuple(x.shape), f"that of X, {tuple(block.shape)}")
-        _, low = powers(x @ u.T, p)
+        _, low = relu_powers(x @ u.T, p)
         total.addmm_(low.mul_(weight(slice(start, start + len(x)))).T, x)
     return p * total
 

@@ -22,7 +22,7 @@ from polyrelu.checks import checked
 from polyrelu.errors import InputError, require
 from polyrelu.nets import Net, Polar, PolyReLUNet
 from polyrelu.nets.polar import unit_rows
-from polyrelu.train.margin_gradients import neurons
+from polyrelu.train import margin_gradients
 
 TRIAL_ROWS = 8  # inputs on which homogeneity is tried
 FACTORS = (2.0, 3.0)
@@ -115,7 +115,7 @@ def unit_norm_net(net: nn.Module, X: Tensor, groups: Groups | None = None) -> Un
     """theta / |theta|, from log-norms: weights of 1e-300 (PolyReLUNet) are numbers. O(parameters)."""
     found = layers(net, X, groups)
     twin = copy.deepcopy(net).double().eval()
-    polar = neurons(twin)
+    polar = margin_gradients.neurons(twin)
     logs = _log_norms(twin, polar)
     norms = [_log_norm(torch.stack([logs[name] for name in layer.parameters])) for layer in found]
     log_rho = float(_log_norm(torch.stack(norms)))

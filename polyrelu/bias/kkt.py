@@ -27,10 +27,9 @@ from polyrelu.checks import checked
 from polyrelu.data import Dataset
 from polyrelu.errors import InputError, require
 from polyrelu.nets import PolyReLUNet
+from polyrelu.train import class_margins
 from polyrelu.train import margin_gradients as gradients
-from polyrelu.train.late_phase import implicit_step as gates
-from polyrelu.train.late_phase.implicit_step import Gates
-from polyrelu.train.losses import rivals
+from polyrelu.train.late_phase import Gates, gate_planes, gram_with_gates
 
 MOST_GATES = 1500  # gates near their kink that may be free
 NEGLIGIBLE = 1e-12  # a multiplier this much below the largest is left out
@@ -123,7 +122,7 @@ def kkt(
     require(active >= 0, "active", active, "a number >= 0")
     require(most is None or most >= 1, "most", most, "a whole number >= 1")
     unit = homogeneity.unit_norm_net(net, data.rows(0, min(len(data), homogeneity.TRIAL_ROWS)), layers)
-    q = torch.cat([rivals(f, y) for _, f, y in logits(unit.net, data)])
+    q = torch.cat([class_margins(f, y) for _, f, y in logits(unit.net, data)])
     smallest = float(q.min())
     if smallest <= 0:
         sample = int(q.amin(dim=1).argmin())
@@ -140,7 +139,7 @@ def kkt(
     free = None
     if found is not None:
         loose = torch.zeros_like(q)
-        loose[rows, rival], forces = with_gates(gates.gram(unit, X, E, found), unit.degree * own, found)
+        loose[rows, rival], forces = with_gates(gram_with_gates(unit, X, E, found), unit.degree * own, found)
         pull = _total(unit, data, loose)
         back = loose[rows, rival][found.row] * found.height * (found.at > 0) - forces
         pull["weight"].index_add_(0, found.neuron, back[:, None] * unit.net.preprocess(X)[found.row])  # type: ignore[operator]
@@ -262,8 +261,8 @@ def _kinks(unit: UnitNormNet, X: Tensor, E: Tensor, widen: float) -> tuple[Gates
     net = unit.net
     if not isinstance(net, PolyReLUNet) or net.p > 1 or net.outputs > 1 or set(unit.names) != {"weight", "output"}:
         return None, 0
-    t, _, width = gates.planes(unit, X, E)
+    t, _, width = gate_planes(unit, X, E)
     angle = torch.where(width > 0, t.abs() / width, torch.inf)
     pairs = (angle <= max(widen, 1e-12)).nonzero()
     near = pairs[angle[pairs[:, 0], pairs[:, 1]].argsort(stable=True)[:MOST_GATES]]
-    return (gates.Gates.of(unit, X, E, near) if len(near) else None), len(pairs) - len(near)
+    return (Gates.from_pairs(unit, X, E, near) if len(near) else None), len(pairs) - len(near)

@@ -24,9 +24,8 @@ from polyrelu.bias.homogeneity import Groups
 from polyrelu.checks import answer, checked, finite_number, plain_tensor
 from polyrelu.data import Dataset
 from polyrelu.errors import require
-from polyrelu.train import Trajectory
+from polyrelu.train import Trajectory, check_loss, class_margins, pull
 from polyrelu.train import margin_gradients as gradients
-from polyrelu.train.losses import check_loss, pull, rivals
 
 LARGEST_LOSS = {"exp": ("1", 1.0), "logistic": ("log 2", math.log(2)), "cross_entropy": ("log 2", math.log(2))}
 
@@ -100,7 +99,7 @@ def margins(net: nn.Module, data: Dataset, loss: str = "exp", layers: Groups | N
     require(log_size < 700, "|theta|^L", f"e^{log_size:.0f}", "below e^700")
     values, logs, classes = [], [], 2
     for _, f, y in logits(unit.net, data):
-        values.append(rivals(f, y).amin(dim=1))
+        values.append(class_margins(f, y).amin(dim=1))
         logs.append(pull(loss, f * math.exp(log_size), y).log_loss.logsumexp(0))
         classes = max(classes, f.shape[1])
     q = torch.cat(values)

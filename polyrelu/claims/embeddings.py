@@ -29,7 +29,7 @@ from polyrelu.data import Dataset, read
 from polyrelu.data.images.fetch import cached
 from polyrelu.data.splits import part
 from polyrelu.nets import PolyReLUNet
-from polyrelu.train.descent.recipes import published_head
+from polyrelu.train import published_head
 
 POWERS = (1, 2, 3, 4)
 RADII, SHARES = (0.05, 0.1), (0.1,)  # l∞, in the published range; l2, of the median |x - c|

@@ -26,7 +26,7 @@ from polyrelu.nets import CentreClassifier, PolyReLUNet
 from polyrelu.nets.polar import unit_rows
 from polyrelu.robust import Score, centre_radius
 from polyrelu.robust.theory.bounds import centre_robust_bound
-from polyrelu.train.losses import pull
+from polyrelu.train import pull
 
 ALPHA, DIM = 0.1, 1000
 

@@ -27,7 +27,7 @@ from polyrelu.nets import PolyReLUNet
 from polyrelu.robust import bracket, certified_radius, check_sandwich
 from polyrelu.robust.attacks import APGD, CROSS_ENTROPY, Random, strongest
 from polyrelu.robust.attacks.sparse_apgd import SparseAPGD
-from polyrelu.train.descent.recipes import published_head
+from polyrelu.train import published_head
 
 RECIPES: dict[Profile, dict[str, Any]] = {
     "quick": {"width": 64, "epochs": 100, "rate": 1e-2, "batch": 130},

@@ -15,7 +15,7 @@ from torch.nn import functional
 from polyrelu.data import Dataset, SymmetricSeparable
 from polyrelu.data.synthetic.symmetric import REACH
 from polyrelu.nets import LeakyReLUNet, NearestCentre
-from polyrelu.train.losses import log_softplus
+from polyrelu.train import log_softplus
 
 SLOPE = 0.5  # of the leaky ReLU
 DECADES = (1, 2, 3, 4, 5, 6, 7, 8, 30, 100, 300)  # penalties 1e-1, 1e-2, ...

@@ -48,7 +48,7 @@ from polyrelu.nets.class_names import HEAD, classes_about, classes_of, feature_n
 from polyrelu.nets.store import about as about_file
 from polyrelu.nets.store import load as load_net
 from polyrelu.nets.store import save as save_net
-from polyrelu.train.trajectory import Progress, Trajectory
+from polyrelu.train import Progress, Trajectory
 
 ROWS = 4096  # at a time in predict
 

@@ -21,7 +21,7 @@ from polyrelu.bias import decompose, phases
 from polyrelu.explorer.problem import Problem
 from polyrelu.nets import Polar, PolyReLUNet
 from polyrelu.train import Trajectory, flow
-from polyrelu.train.gradient_flow.polar_state import State
+from polyrelu.train.gradient_flow import State
 from polyrelu.workflows.flow.settings import FlowSettings
 
 Message = dict[str, Any]

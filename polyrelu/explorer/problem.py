@@ -16,7 +16,7 @@ from torch import Tensor
 from polyrelu.data import Dataset, OrthonormalMixture, read
 from polyrelu.explorer.parameters import Setting
 from polyrelu.nets import Polar, PolyReLUNet
-from polyrelu.train.descent.recipes import mean
+from polyrelu.train.descent import mean
 
 TEST = 60  # fresh points that are bracketed
 DIGITS, HELD = 600, 60  # training images, and images looked at afterwards

@@ -1,9 +1,28 @@
-"""Training: the polar gradient flow, and descent as the papers ran it."""
+"""Training: gradient flow, and descent as the papers ran it; losses, stop conditions and what a run records."""
 
-from polyrelu.train.descent.descend import descend
-from polyrelu.train.gradient_flow.flow import flow
-from polyrelu.train.losses import LOSSES
+from polyrelu.train import margin_gradients
+from polyrelu.train.descent import descend, published_head
+from polyrelu.train.gradient_flow import flow
+from polyrelu.train.losses import LOSSES, check_loss, class_margins, log_add, log_softplus, pull
+from polyrelu.train.recorder import ReferenceDirections
 from polyrelu.train.stopping import Status, Until
 from polyrelu.train.trajectory import History, Progress, Trajectory
 
-__all__ = ["LOSSES", "History", "Progress", "Status", "Trajectory", "Until", "descend", "flow"]
+__all__ = [
+    "LOSSES",
+    "History",
+    "Progress",
+    "ReferenceDirections",
+    "Status",
+    "Trajectory",
+    "Until",
+    "check_loss",
+    "class_margins",
+    "descend",
+    "flow",
+    "log_add",
+    "log_softplus",
+    "margin_gradients",
+    "published_head",
+    "pull",
+]

@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional
@@ -54,6 +55,22 @@ def log_add(a: float, b: float) -> float:
     return max(a, b) + math.log1p(math.exp(-gap))
 
 
+def log_mean_exp(start: float, middle: float, end: float, pieces: int = 128) -> float:
+    """``log of the mean of e^g over [0, 1]``, g the parabola through its values at 0, 1/2 and 1.
+
+    Exact for straight pieces of g, so it holds when e^g grows by hundreds of decades over a step.
+    """
+    if start == middle == end:
+        return start
+    if not math.isfinite(start + middle + end):
+        return math.nan
+    x = np.linspace(0, 1, pieces + 1)
+    g = start * (2 * x - 1) * (x - 1) + middle * 4 * x * (1 - x) + end * x * (2 * x - 1)
+    rise = np.maximum(np.abs(np.diff(g)), 1e-12)
+    pieces_log = np.maximum(g[1:], g[:-1]) + np.log(-np.expm1(-rise) / rise)
+    return float(np.logaddexp.reduce(pieces_log)) - math.log(pieces)
+
+
 def log_softplus(a: Tensor) -> Tensor:
     """``log(log(1 + e^a))`` without underflow: ``a - e^a/2`` far left."""
     return torch.where(a < -15, a - a.clamp(max=-15).exp() / 2, functional.softplus(a.clamp(min=-15)).log())
@@ -69,7 +86,7 @@ def exponent(f: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
     return a, torch.where(own, torch.ones_like(f), -(others - a[:, None]).exp())
 
 
-def rivals(f: Tensor, y: Tensor) -> Tensor:
+def class_margins(f: Tensor, y: Tensor) -> Tensor:
     """Margins of every sample: y f, (n, 1), or f_y - f_c for every class c, (n, C), infinite for c = y."""
     if f.shape[1] == 1:
         return y[:, None] * f

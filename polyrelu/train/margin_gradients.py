@@ -65,7 +65,7 @@ def chunk(net: nn.Module) -> int:
 
 
 def constraints(data: Dataset, chosen: Tensor, classes: int) -> tuple[Tensor, Tensor]:
-    """X and E of the constraints numbered ``chosen`` in the flat q (n, C) of `losses.rivals`, C = ``classes``.
+    """X and E of the constraints numbered ``chosen`` in the flat q (n, C) of `losses.class_margins`, C = ``classes``.
 
     q_k = <e_k, f(x_k)>: e is y for one logit, else 1 at the own class and -1 at the rival.
     """

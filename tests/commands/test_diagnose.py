@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from polyrelu.cli import main as cli
 from polyrelu.data import OrthonormalMixture
-from polyrelu.estimator.classifier import PolyReLUClassifier
+from polyrelu.estimator import PolyReLUClassifier
 from polyrelu.nets import LogisticRegression, save
 
 

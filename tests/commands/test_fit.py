@@ -15,7 +15,7 @@ import polyrelu
 from polyrelu.cli import main as cli
 from polyrelu.data.splits import rows_of
 from polyrelu.data.tables.table import read_table
-from polyrelu.estimator.classifier import PolyReLUClassifier
+from polyrelu.estimator import PolyReLUClassifier
 from polyrelu.nets import ReadOut
 from polyrelu.nets.store import about
 from polyrelu.workflows.fit import fit as heads

@@ -10,7 +10,7 @@ import torch
 from interrupting import AGAIN, NEW, Command, finished
 
 import polyrelu
-from polyrelu.estimator.classifier import PolyReLUClassifier
+from polyrelu.estimator import PolyReLUClassifier
 from polyrelu.nets.store import about
 
 pytestmark = [

@@ -19,7 +19,7 @@ from polyrelu.data.tables import csv_parquet as _sheets
 from polyrelu.data.tables.columns import Takes
 from polyrelu.data.tables.table import Table
 from polyrelu.errors import InputError
-from polyrelu.estimator.classifier import PolyReLUClassifier
+from polyrelu.estimator import PolyReLUClassifier
 from polyrelu.workflows.fit import fit as heads
 from polyrelu.workflows.predict import predict as predictions
 

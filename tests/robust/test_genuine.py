@@ -27,9 +27,8 @@ from torch.nn.utils import parametrizations, prune
 from torch.nn.utils import weight_norm as old_weight_norm
 
 from polyrelu.errors import InputError
-from polyrelu.estimator.classifier import PolyReLUClassifier
-from polyrelu.estimator.robustness_report.measurement import measure, subject_of
-from polyrelu.estimator.robustness_report.report import RobustnessReport
+from polyrelu.estimator import PolyReLUClassifier, RobustnessReport
+from polyrelu.estimator.robustness_report import measure, subject_of
 from polyrelu.nets import AverageClassifier, CentreClassifier, PolyReLUNet, ReadOut
 from polyrelu.robust import altered
 from polyrelu.robust.core import integrity as genuine

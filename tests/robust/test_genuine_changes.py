@@ -19,7 +19,7 @@ from torch.nn import functional
 from polyrelu import PolyReLUClassifier, PolyReLUNet, bracket
 from polyrelu.checks import check_module, checked
 from polyrelu.errors import InputError
-from polyrelu.estimator.robustness_report.report import RobustnessReport
+from polyrelu.estimator import RobustnessReport
 from polyrelu.nets import AverageClassifier, CentreClassifier, ReadOut
 from polyrelu.robust import (
     BracketStatus,

@@ -15,7 +15,7 @@ from polyrelu.robust.certify import krylov, quick_radius
 from polyrelu.robust.certify.lipschitz import Neurons
 from polyrelu.robust.certify.quadratic import Frame, Rows
 from polyrelu.robust.core import reduce
-from polyrelu.train.descent.recipes import published_head
+from polyrelu.train import published_head
 
 POWERS = (1, 2, 2.5, 4)
 

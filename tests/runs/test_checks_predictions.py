@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from polyrelu.estimator.classifier import PolyReLUClassifier
+from polyrelu.estimator import PolyReLUClassifier
 from polyrelu.workflows.predict import predict as predictions
 
 

@@ -19,10 +19,9 @@ from torch import nn
 
 from polyrelu.data import OrthonormalMixture
 from polyrelu.errors import InputError
-from polyrelu.estimator.classifier import PolyReLUClassifier
+from polyrelu.estimator import PolyReLUClassifier, RobustnessReport
+from polyrelu.estimator.robustness_report import measure, subject_of
 from polyrelu.estimator.robustness_report.cross_fitting import halves
-from polyrelu.estimator.robustness_report.measurement import measure, subject_of
-from polyrelu.estimator.robustness_report.report import RobustnessReport
 from polyrelu.estimator.robustness_report.structure import averaging_of, structure_of
 from polyrelu.nets import AverageClassifier, CentreClassifier
 from polyrelu.report.pages.diagnosis_words import findings, fraction

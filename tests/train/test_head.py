@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from polyrelu import Dataset, InputError, PolyReLUNet, Status, descend
-from polyrelu.estimator.head_training.head_init import HeadStart, location
+from polyrelu.estimator.head_training import HeadStart, location
 from polyrelu.estimator.head_training.train_head import flow_head, held_out_loss, train_head
 from polyrelu.nets import MLP
 from polyrelu.train.descent import batches

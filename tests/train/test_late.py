@@ -15,7 +15,7 @@ from polyrelu.train.late_phase.implicit_step import end_forces
 
 F64 = torch.float64
 LEVELS = (-10.0, -15.0, -20.0, -120.0, -881.0)
-door = importlib.import_module("polyrelu.train.flow")
+door = importlib.import_module("polyrelu.train.gradient_flow.flow")
 late_phase = importlib.import_module("polyrelu.train.late_phase.late_step")
 
 

@@ -13,12 +13,12 @@ from polyrelu.train.gradient_flow.exponential_rk import (
     Point,
     StepUnderflowError,
     exponential_kutta,
-    log_mean_exp,
     march,
     phi,
 )
 from polyrelu.train.gradient_flow.polar_field import Field
 from polyrelu.train.gradient_flow.polar_state import State
+from polyrelu.train.losses import log_mean_exp
 
 F64 = torch.float64
 

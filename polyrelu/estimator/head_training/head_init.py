@@ -20,8 +20,7 @@ from torch import Tensor
 
 from polyrelu.data import Dataset
 from polyrelu.nets import PolyReLUNet
-from polyrelu.train.descent.batches import shares
-from polyrelu.train.descent.descend import degree
+from polyrelu.train.descent import degree, mean_one
 
 SIZE = 0.1  # |v_j| of a start at rows
 NEAR, CANDIDATES = 0.3, 20  # cosine of rows that stand for each other; rows looked at for each one drawn
@@ -87,7 +86,7 @@ class HeadStart:
 
 def location(data: Dataset, weights: Tensor | None = None) -> tuple[Tensor, float]:
     """c = sum_i w_i x_i / sum_i w_i, (D,) float64, and s^2 = sum_i w_i |x_i - c|^2 / sum_i w_i; s = 1 if that is 0."""
-    share = None if weights is None else shares(weights, len(data)).to(data.y.device)
+    share = None if weights is None else mean_one(weights, len(data)).to(data.y.device)
     centre = torch.zeros(data.dim, dtype=torch.float64, device=data.y.device)
     square = 0.0
     for start, x in data.blocks():

@@ -20,9 +20,8 @@ from polyrelu.estimator.head_training.head_data import Problem
 from polyrelu.estimator.head_training.head_init import STARTS, HeadStart
 from polyrelu.estimator.head_training.train_head import flow_head, held_out_rows, precision, train_head
 from polyrelu.nets import PolyReLUNet
-from polyrelu.train.descent.descend import degree
-from polyrelu.train.stopping import Status
-from polyrelu.train.trajectory import Progress, Trajectory
+from polyrelu.train import Progress, Status, Trajectory
+from polyrelu.train.descent import degree
 
 WIDTH = 500  # "auto"
 STEPS, EPOCHS = 300, 10  # "auto": so many updates, and passes, at least

@@ -10,8 +10,7 @@ import torch
 from torch import Tensor
 
 from polyrelu.nets import PolyReLUNet
-from polyrelu.train.descent.backward import gradient_of
-from polyrelu.train.descent.descend import adam
+from polyrelu.train.descent import adam, gradient_of
 
 
 @final

@@ -19,13 +19,8 @@ from torch import Tensor, nn
 from polyrelu.data import Dataset
 from polyrelu.errors import require
 from polyrelu.estimator.head_training.head_init import STARTS, HeadStart, location
-from polyrelu.train.descent.backward import logits
-from polyrelu.train.descent.batches import shares
-from polyrelu.train.descent.descend import degree, descend
-from polyrelu.train.gradient_flow.flow import flow
-from polyrelu.train.losses import log_add, pull
-from polyrelu.train.stopping import Until
-from polyrelu.train.trajectory import Progress, Trajectory
+from polyrelu.train import Progress, Trajectory, Until, flow, log_add, pull
+from polyrelu.train.descent import degree, descend, logits, mean_one
 
 NEVER = Until(log10_loss=-1e6)
 REACH = 1e9
@@ -182,7 +177,7 @@ def held_out_rows(groups: Tensor, weights: Tensor, share: float, seed: int) -> T
 @torch.no_grad()
 def held_out_loss(net: nn.Module, data: Dataset, weights: Tensor) -> float:
     """Log of the weighted mean cross-entropy on ``data``."""
-    dtype, total, share = next(net.parameters()).dtype, -math.inf, shares(weights, len(data)).log()
+    dtype, total, share = next(net.parameters()).dtype, -math.inf, mean_one(weights, len(data)).log()
     for start, x in data.blocks():
         y = data.y[start : start + len(x)]
         loss = pull("cross_entropy", logits(net, x.to(dtype)), y.to(dtype) if data.binary else y).log_loss.double()

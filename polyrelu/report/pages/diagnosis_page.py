@@ -30,7 +30,7 @@ from polyrelu.report.pages.diagnosis_words import (
 )
 
 if TYPE_CHECKING:
-    from polyrelu.estimator.robustness_report.report import Part, RobustnessReport
+    from polyrelu.estimator.robustness_report import Part, RobustnessReport
 
 HIGH = 1000.0  # height and width of the box the curves are drawn in
 STEPS = 400  # corners of a line; more are finer than the eye

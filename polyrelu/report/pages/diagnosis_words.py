@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from polyrelu.estimator.robustness_report.report import Part, RobustnessReport
+    from polyrelu.estimator.robustness_report import Part, RobustnessReport
 
 EXACT, PROVEN, NONE = "exact", "proven", "nothing is proven"  # what stands behind lower bounds
 AVERAGES, APART = 0.55, 0.45  # averaging scores from which a classifier is said to average, or to tell apart

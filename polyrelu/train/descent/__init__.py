@@ -1,1 +1,20 @@
-"""Gradient descent as the papers ran it: updates, batches, gradients, published recipes."""
+"""Gradient descent: GD, SGD and Adam, the published recipes, and the gradients they use."""
+
+from polyrelu.train.descent.backward import gradient_of, logits, outputs_of, relu_powers
+from polyrelu.train.descent.batches import mean_one
+from polyrelu.train.descent.descend import METHODS, adam, degree, descend
+from polyrelu.train.descent.recipes import mean, published_head
+
+__all__ = [
+    "METHODS",
+    "adam",
+    "degree",
+    "descend",
+    "gradient_of",
+    "logits",
+    "mean",
+    "mean_one",
+    "outputs_of",
+    "published_head",
+    "relu_powers",
+]

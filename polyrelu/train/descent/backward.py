@@ -67,7 +67,7 @@ class ByHand:
             if size > len(self.memory):
                 self.memory = u.new_empty(size)
             high, low, back = self.memory[:size].view(3, net.width, len(x))  # a neuron a row: the faster products
-            powers(torch.mm(u, x.T, out=high), p, low)
+            relu_powers(torch.mm(u, x.T, out=high), p, low)
             f = ((v * r) @ high).T
             log_loss, log_size, direction = pull(self.loss, f if net.bias is None else f + net.bias, y)
             for log in log_weight:
@@ -87,12 +87,12 @@ class ByHand:
         return total - math.log(n)
 
 
-def powers(z: Tensor, p: float, low: Tensor) -> None:
-    """z becomes relu(z)^p and ``low`` relu(z)^(p-1), with 0^0 = 0: an inactive neuron does not move."""
+def relu_powers(z: Tensor, p: float, low: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    """relu(z)^p and relu(z)^(p-1), with 0^0 = 0: an inactive neuron does not move. Written to z and ``low``."""
+    low = torch.empty_like(z) if low is None else low
     z.clamp_(min=0)
     if p == 1:
-        torch.gt(z, 0, out=low)
-        return
+        return z, torch.gt(z, 0, out=low)
     if p == 2:
         low.copy_(z)
     elif p == 3:
@@ -101,7 +101,7 @@ def powers(z: Tensor, p: float, low: Tensor) -> None:
         torch.mul(z, z, out=low).mul_(z)
     else:
         torch.pow(z, p - 1, out=low)
-    z.mul_(low)
+    return z.mul_(low), low
 
 
 class ByAutograd:

@@ -21,7 +21,7 @@ HELD = 32 * BLOCK
 class Batches:
     """Passes over ``data`` in batches (None: all rows at once), in ``dtype``, rows as ``prepare`` makes them.
 
-    ``weights`` (n,) of the samples or None; see `shares`.
+    ``weights`` (n,) of the samples or None; see `mean_one`.
     """
 
     def __init__(
@@ -35,7 +35,7 @@ class Batches:
         self.data, self.dtype, self.prepare = data, dtype, prepare
         self.batch = None if batch is None else min(batch, len(data))
         self.y = data.y.to(dtype) if data.binary else data.y
-        self.log_weight = None if weights is None else shares(weights, len(data)).log().to(data.y.device, dtype)
+        self.log_weight = None if weights is None else mean_one(weights, len(data)).log().to(data.y.device, dtype)
         self.X = prepare(data.X.to(dtype)) if isinstance(data.X, Tensor) else None
         self.starts = range(0, len(data), BLOCK)
 
@@ -75,7 +75,7 @@ class Batches:
         return (self.y[rows],) if self.log_weight is None else (self.y[rows], self.log_weight[rows])
 
 
-def shares(weights: Tensor, n: int) -> Tensor:
+def mean_one(weights: Tensor, n: int) -> Tensor:
     """Weights of n samples with mean 1, in float64; finite, >= 0 and not all 0."""
     weights = torch.as_tensor(weights).detach().double()
     require(tuple(weights.shape) == (n,), "weights.shape", tuple(weights.shape), f"({n},), one for each row")

@@ -25,8 +25,8 @@ from polyrelu.errors import require
 from polyrelu.nets import PolyReLUNet
 from polyrelu.train.descent.backward import gradient_of, logits, outputs_of
 from polyrelu.train.descent.batches import Batches
-from polyrelu.train.losses import check_loss, log_add, pull, rivals
-from polyrelu.train.recorder import Probes, look, met
+from polyrelu.train.losses import check_loss, class_margins, log_add, pull
+from polyrelu.train.recorder import ReferenceDirections, look, met
 from polyrelu.train.stopping import Status, Until
 from polyrelu.train.trajectory import History, Progress, Silent, Trajectory, thinned
 
@@ -163,7 +163,7 @@ class Descent:
         )
         self.gradient = gradient_of(net, loss)
         self.batches = Batches(data, self.dtype, None if method == "gd" else batch, self.gradient.rows, weights)
-        self.probes = Probes.of(net, data) if isinstance(net, PolyReLUNet) else None
+        self.probes = ReferenceDirections.from_net(net, data) if isinstance(net, PolyReLUNet) else None
         self.moments: list[dict[str, Any]] = [] if after is None else after.history.moments()
         self.step = 0 if after is None else int(after.history.clock[-1])
         self.time = 0.0 if after is None else after.time
@@ -186,7 +186,7 @@ class Descent:
                 f = logits(self.net, x.to(self.dtype))
                 log_loss = sum(log_weight, pull(self.loss, f, y).log_loss)
                 total = log_add(total, float(log_loss.double().logsumexp(0)))
-                margins = rivals(f, y).amin(1)
+                margins = class_margins(f, y).amin(1)
                 right = margins > 0
                 correct += float(right.sum() if log_weight == [] else log_weight[0].exp()[right].sum())
                 self.margin = min(self.margin, float(margins.min()))

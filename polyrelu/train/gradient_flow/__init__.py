@@ -1,1 +1,7 @@
-"""Gradient flow: the polar integrator of PolyReLUNets, and the Runge-Kutta-Chebyshev flow of any other module."""
+"""Gradient flow: in polar coordinates for a PolyReLUNet, by Runge-Kutta-Chebyshev steps for any other module."""
+
+from polyrelu.train.gradient_flow.flow import flow
+from polyrelu.train.gradient_flow.polar_field import Field
+from polyrelu.train.gradient_flow.polar_state import State
+
+__all__ = ["Field", "State", "flow"]

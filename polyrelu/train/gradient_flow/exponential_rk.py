@@ -18,12 +18,11 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from polyrelu.train.gradient_flow.polar_state import Slope, State, error_size, unit
-from polyrelu.train.losses import log_add
+from polyrelu.train.losses import log_add, log_mean_exp
 
 ORDER = 3
 
@@ -49,22 +48,6 @@ class Point:
 
 Forced = Callable[[State, float], Slope]  # slope at a state and a clock reading
 Cut = Callable[[Point, Point], float]  # fraction of a step to keep, to land on something
-
-
-def log_mean_exp(start: float, middle: float, end: float, pieces: int = 128) -> float:
-    """``log of the mean of e^g over [0, 1]``, g the parabola through its values at 0, 1/2 and 1.
-
-    Exact for straight pieces of g, so it holds when e^g grows by hundreds of decades over a step.
-    """
-    if start == middle == end:
-        return start
-    if not math.isfinite(start + middle + end):
-        return math.nan
-    x = np.linspace(0, 1, pieces + 1)
-    g = start * (2 * x - 1) * (x - 1) + middle * 4 * x * (1 - x) + end * x * (2 * x - 1)
-    rise = np.maximum(np.abs(np.diff(g)), 1e-12)
-    pieces_log = np.maximum(g[1:], g[:-1]) + np.log(-np.expm1(-rise) / rise)
-    return float(np.logaddexp.reduce(pieces_log)) - math.log(pieces)
 
 
 def phi(z: Tensor) -> tuple[Tensor, Tensor, Tensor]:

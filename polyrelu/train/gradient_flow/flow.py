@@ -20,11 +20,10 @@ from polyrelu.errors import require
 from polyrelu.nets import PolyReLUNet
 from polyrelu.train.descent.backward import outputs_of
 from polyrelu.train.gradient_flow.module_flow import module_flow
-from polyrelu.train.gradient_flow.polar_flow import polar_flow
+from polyrelu.train.gradient_flow.polar_flow import Watch, polar_flow
 from polyrelu.train.late_phase.late_flow import finish
 from polyrelu.train.late_phase.late_step import SEPARATED, ready
 from polyrelu.train.losses import check_loss, in_loss_time
-from polyrelu.train.recorder import Watch
 from polyrelu.train.stopping import Status, Until
 from polyrelu.train.trajectory import Progress, Silent, Trajectory
 

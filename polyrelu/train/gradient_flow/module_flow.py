@@ -24,9 +24,8 @@ from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
 from polyrelu.data import BLOCK, Dataset
 from polyrelu.train.descent.backward import logits, relative_loss
-from polyrelu.train.gradient_flow.exponential_rk import log_mean_exp
 from polyrelu.train.gradient_flow.polar_field import count_correct
-from polyrelu.train.losses import in_loss_time, log_add, pull, rivals
+from polyrelu.train.losses import class_margins, in_loss_time, log_add, log_mean_exp, pull
 from polyrelu.train.recorder import met
 from polyrelu.train.stopping import Landing, Status, Until
 from polyrelu.train.trajectory import History, Progress, Trajectory, thinned
@@ -118,7 +117,7 @@ class ModuleFlow:
             f = f.detach()
             total = log_add(total, float(pull(self.loss, f, y).log_loss.double().logsumexp(0)))
             correct += count_correct(f, y)
-            margin = min(margin, float(rivals(f, y).min()))
+            margin = min(margin, float(class_margins(f, y).min()))
         self.passes += 1
         log_loss = total - math.log(len(self.data))
         rate = log_loss if in_loss_time(self.loss) else 0.0

@@ -19,22 +19,12 @@ import torch
 from torch import Tensor
 
 from polyrelu.data import BLOCK
+from polyrelu.train.descent.backward import relu_powers
 from polyrelu.train.gradient_flow.polar_state import Slope, State, tangent
-from polyrelu.train.losses import in_loss_time, log_add, pull, rivals
+from polyrelu.train.losses import class_margins, in_loss_time, log_add, pull
 
 
-def powers(z: Tensor, p: float) -> tuple[Tensor, Tensor]:
-    """``relu(z)^p`` and ``relu(z)^(p-1)`` (0^0 = 0: an inactive neuron does not move); z is overwritten."""
-    if p == 1:
-        return z.clamp_(min=0), (z > 0).to(z.dtype)
-    z.clamp_(min=0)
-    if p == 2:
-        return z * z, z
-    low = z * z if p == 3 else z * z * z if p == 4 else z.pow(p - 1)
-    return z.mul_(low), low
-
-
-def smoothed_powers(z: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
+def smoothed_gates(z: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
     """Means of relu and of its step over rows scattered normally by ``noise`` about z (p = 1)."""
     ratio = z / noise[:, None]
     gate = torch.special.ndtr(ratio)
@@ -91,11 +81,11 @@ class Field:
             stop = min(start + BLOCK, len(self.y))
             x, y = self.rows(start, stop), self.y[start:stop]
             z = torch.mm(x, u.T, out=buffer[: stop - start])
-            high, low = powers(z, self.p) if self.noise is None else smoothed_powers(z, self.noise[start:stop])
+            high, low = relu_powers(z, self.p) if self.noise is None else smoothed_gates(z, self.noise[start:stop])
             shape = high @ share
             f = height * shape + state.bias
             correct += count_correct(f if self.biased else shape, y)
-            margin = min(margin, float(rivals(f, y).min()))
+            margin = min(margin, float(class_margins(f, y).min()))
             log_loss, log_size, direction = pull(self.loss, f, y)
             log_weight = self.log_weight[start:stop].to(dtype)
             loss = log_add(loss, float((log_loss + log_weight).double().logsumexp(0)))

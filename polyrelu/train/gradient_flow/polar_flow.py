@@ -13,6 +13,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -25,10 +26,12 @@ from polyrelu.train.gradient_flow.polar_field import Field
 from polyrelu.train.gradient_flow.polar_state import State, distance, error_size
 from polyrelu.train.gradient_flow.reduced_basis import Frame
 from polyrelu.train.gradient_flow.surrogate import summarise
-from polyrelu.train.gradient_flow.two_level import Attempt, OneLevel, TwoLevel, idle
-from polyrelu.train.recorder import Probes, Recorder, Watch, median_alignment
+from polyrelu.train.gradient_flow.two_level import Attempt, OneLevel, TwoLevel, idle, lifted
+from polyrelu.train.recorder import ReferenceDirections, median_alignment
 from polyrelu.train.stopping import Landing, Status, Until
-from polyrelu.train.trajectory import History, Progress, Trajectory
+from polyrelu.train.trajectory import History, Progress, Trajectory, thinned
+
+Watch = Callable[[dict[str, Any], State], None]  # called with every moment as it is recorded, and all neurons at it
 
 FIRST = 0.1  # radians by which the first step may turn the neurons
 LONGEST = 1e6  # clock that may pass in one step, in units of 1 / max |x|^p, the fastest a neuron can grow
@@ -59,7 +62,7 @@ def polar_flow(
     few = surrogate == 0 or len(y) < 8 * surrogate
     landing = Landing(until, record)
     solver = OneLevel(full) if few else TwoLevel(full, summarise(rows, y, surrogate))
-    run = Run(net, solver, Recorder(Probes.of(net, data), record, after, watch), after)
+    run = Run(net, solver, Recorder(ReferenceDirections.from_net(net, data), record, after, watch), after)
     run.begin(drop)
     longest = LONGEST / max(float(torch.linalg.vector_norm(rows(0, min(len(y), BLOCK)), dim=1).max()), 1e-30) ** net.p
     span = FIRST / max(run.speed(), FIRST / longest)
@@ -82,6 +85,46 @@ def polar_flow(
     except StepUnderflowError:
         status = Status.STEP_UNDERFLOW
     return run.trajectory(status)
+
+
+class Recorder:
+    """Keeps moments and snapshots as the flow commits its steps."""
+
+    def __init__(
+        self, probes: ReferenceDirections, times: Sequence[float], after: Trajectory | None, watch: Watch | None = None
+    ) -> None:
+        self.probes = probes
+        self.times = times
+        self.watch = watch
+        self.moments: list[dict[str, Any]] = [] if after is None else after.history.moments()
+        self.snapshots: dict[float, State] = {}
+
+    def keep(self, attempt: Attempt, roll: Roll, since: float) -> None:
+        """Record the points of an accepted step that lie after clock ``since``."""
+        for inner in attempt.inner:
+            if inner.tau > since:
+                self.note(inner, attempt.frame, roll)
+            for moment in self.times:
+                if abs(inner.log_t - math.log(moment)) <= 2e-6:
+                    self.snapshots[moment] = roll.whole(lifted(inner, attempt.frame).state)
+
+    def note(self, point: Point, frame: Frame, roll: Roll) -> None:
+        """Record one moment of all neurons."""
+        moment: dict[str, Any] = {
+            "clock": point.tau,
+            "log_time": point.log_t,
+            "log_loss": point.slope.log_loss,
+            "accuracy": min(1.0, max(0.0, point.slope.accuracy)),
+            "log_rho": roll.log_rho(point.state),
+            "min_margin": point.slope.margin,
+            "log_contribution": roll.log_contribution(point.state).cpu().numpy(),
+        }
+        at_home = self.probes.cosines(roll.home.u[roll.row < 0])
+        for name, values in self.probes.cosines(point.state.u, frame.products).items():
+            moment[name] = roll.spread(values, at_home[name]).cpu().numpy()
+        self.moments = thinned([*self.moments, moment])
+        if self.watch is not None:
+            self.watch(moment, roll.whole(lifted(point, frame).state))
 
 
 class Run:

@@ -35,14 +35,14 @@ class Gates(NamedTuple):
     width: Tensor
 
     @staticmethod
-    def of(weights: Weights, X: Tensor, E: Tensor, pairs: Tensor) -> Gates:
+    def from_pairs(weights: Weights, X: Tensor, E: Tensor, pairs: Tensor) -> Gates:
         """The pairs (g, 2) of constraints and neurons."""
         row, neuron = pairs.unbind(dim=1)
-        t, d, width = planes(weights, X, E)
+        t, d, width = gate_planes(weights, X, E)
         return Gates(row, neuron, -d[row, neuron], t[row, neuron], width[row, neuron])
 
 
-def planes(weights: Weights, X: Tensor, E: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def gate_planes(weights: Weights, X: Tensor, E: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """t = <x_k, w_j>, d = <e_k, v_j> and |w_j||x_k| of a PolyReLUNet with p = 1."""
     polar = weights.polar
     assert polar is not None
@@ -52,7 +52,7 @@ def planes(weights: Weights, X: Tensor, E: Tensor) -> tuple[Tensor, Tensor, Tens
     return (X @ polar.u.T) * r, E @ (polar.q * polar.log_s.exp()[:, None]).T, length * r
 
 
-def gram(weights: Weights, X: Tensor, E: Tensor, gates: Gates) -> Tensor:
+def gram_with_gates(weights: Weights, X: Tensor, E: Tensor, gates: Gates) -> Tensor:
     """Gram matrix of the gradients of the q_k without the pairs, and of the t_kj of the pairs."""
     seen, A, B, _ = gradients.shallow(weights, X, E)
     B = B.clone()

@@ -15,8 +15,8 @@ from torch import Tensor, nn
 from polyrelu.data import Dataset
 from polyrelu.nets import Polar, PolyReLUNet
 from polyrelu.train import margin_gradients as gradients
-from polyrelu.train.late_phase.late_step import Late, Stand, Step, margins
-from polyrelu.train.recorder import Probes, look, met
+from polyrelu.train.late_phase.late_step import Late, Stand, Step, all_margins
+from polyrelu.train.recorder import ReferenceDirections, look, met
 from polyrelu.train.stopping import Landing, Status, Until
 from polyrelu.train.trajectory import History, Progress, Trajectory, thinned
 
@@ -66,7 +66,9 @@ class Finish:
         net, self.kept = whole_numbers(before.net)
         names = tuple(name for name, value in net.named_parameters() if value.requires_grad)
         history = before.history
-        self.stand = Stand(net, names, margins(net, data), loss, float(history.clock[-1]), float(history.log_time[-1]))
+        self.stand = Stand(
+            net, names, all_margins(net, data), loss, float(history.clock[-1]), float(history.log_time[-1])
+        )
         self.weights = torch.softmax(-self.stand.q.flatten(), 0).view_as(self.stand.q)
         self.late = Late(data, None)
         pull = self.pull(self.weights)
@@ -82,7 +84,7 @@ class Finish:
         self.late.degree = degree if whole else None
         speed = math.sqrt(sum(float(part.square().sum()) for part in pull.values()))
         self.dt = 0.02 * math.exp(self.stand.log_rho) / speed
-        self.probes = Probes.of(before.net, data) if isinstance(before.net, PolyReLUNet) else None
+        self.probes = ReferenceDirections.from_net(before.net, data) if isinstance(before.net, PolyReLUNet) else None
         self.moments = history.moments()
         self.counts = {name: before.counts.get(name, 0.0) for name in ("late_steps", "late_rejected")}
         self.snapshots, self.checkpoints = dict(before.snapshots), dict(before.checkpoints)

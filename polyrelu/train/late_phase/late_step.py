@@ -26,9 +26,8 @@ from torch import Tensor, nn
 from polyrelu.data import BLOCK, Dataset
 from polyrelu.nets import Polar, PolyReLUNet
 from polyrelu.train import margin_gradients as gradients
-from polyrelu.train.gradient_flow.exponential_rk import log_mean_exp
 from polyrelu.train.late_phase import implicit_step as gates
-from polyrelu.train.losses import log_add, log_softplus, rivals
+from polyrelu.train.losses import class_margins, log_add, log_mean_exp, log_softplus
 
 SEPARATED = math.log(1e-3)  # summed loss from which on the margins decide
 NEAR = 12.0  # constraints this far above the smallest margin are offered to a step
@@ -43,19 +42,19 @@ def ready(net: nn.Module, data: Dataset, log_loss: float) -> bool:
     """Whether few enough constraints matter: one forward pass if the loss is low enough, else nothing."""
     if log_loss + math.log(len(data)) > SEPARATED * (1 - 1e-3):
         return False
-    q = margins(copy.deepcopy(net).double(), data)
+    q = all_margins(copy.deepcopy(net).double(), data)
     weights = torch.softmax(-q.flatten(), 0)
     return float(weights.sort(descending=True).values[MOST[gradients.closed_form(net)] :].sum()) <= REST
 
 
-def margins(net: nn.Module, data: Dataset) -> Tensor:
+def all_margins(net: nn.Module, data: Dataset) -> Tensor:
     """q of every sample and rival, float64, (n, 1) or (n, C)."""
     found = []
     with torch.no_grad():
         for start, X in data.blocks(BLOCK):
             f = torch.cat([net(part) for part in torch.split(X.double(), gradients.chunk(net))])
             y = data.y[start : start + len(X)]
-            found.append(rivals(f[:, None] if f.ndim == 1 else f, y.double() if data.binary else y))
+            found.append(class_margins(f[:, None] if f.ndim == 1 else f, y.double() if data.binary else y))
     return torch.cat(found)
 
 
@@ -126,7 +125,7 @@ class Late:
         with torch.no_grad():
             for name, gap in apart.items():
                 mine[name].add_(gap)
-        end = Stand(end.net, stand.names, margins(end.net, self.data), stand.loss, stand.tau + dt, stand.log_t)
+        end = Stand(end.net, stand.names, all_margins(end.net, self.data), stand.loss, stand.tau + dt, stand.log_t)
         self.work += 1
         passed = math.log(dt) + log_mean_exp(-stand.log_loss, -half.log_loss, -end.log_loss)
         end = replace(end, log_t=log_add(stand.log_t, passed))
@@ -138,7 +137,7 @@ class Late:
         for turn in range(8):
             p, s = self.forces(near, dt)
             new = self.moved(stand, near, dt, p, s)
-            q = margins(new.net, self.data)
+            q = all_margins(new.net, self.data)
             self.work += 1
             weights = torch.softmax(-q.flatten(), 0)
             missed = weights > SEEN
@@ -153,8 +152,8 @@ class Late:
             pairs = crossed(stand, new, near, p) if self.sliding and slides(stand) else None
             if pairs is None:
                 break
-            found = gates.Gates.of(stand, near.X, near.E, pairs)
-            near = replace(near, gates=found, G=gates.gram(stand, near.X, near.E, found))
+            found = gates.Gates.from_pairs(stand, near.X, near.E, pairs)
+            near = replace(near, gates=found, G=gates.gram_with_gates(stand, near.X, near.E, found))
         full = torch.zeros_like(weights)
         full[near.chosen] = p
         return replace(new, q=q), full.view_as(q)
@@ -183,7 +182,7 @@ class Late:
             drift = (f.reshape(E.shape) * E).sum(dim=1)
         self.work += len(chosen) / len(flat)
         found = pinned(stand, X, E, start.flatten()[chosen]) if self.sliding and slides(stand) else None
-        G = gradients.gram(stand, X, E) if found is None else gates.gram(stand, X, E, found)
+        G = gradients.gram(stand, X, E) if found is None else gates.gram_with_gates(stand, X, E, found)
         return Tangent(chosen, X, E, flat[chosen], G, start, found, rest, share, drift)
 
     def forces(self, near: Tangent, dt: float) -> tuple[Tensor, Tensor]:
@@ -236,14 +235,14 @@ def slides(stand: Stand) -> bool:
 
 def pinned(stand: Stand, X: Tensor, E: Tensor, weights: Tensor) -> gates.Gates | None:
     """Harmful pairs that lie at their gate already."""
-    t, d, width = gates.planes(stand, X, E)
+    t, d, width = gates.gate_planes(stand, X, E)
     pairs = ((t.abs() <= gates.PINNED * width) & (d < 0) & (weights[:, None] > HEAVY)).nonzero()
-    return gates.Gates.of(stand, X, E, pairs[:MOST_GATES]) if len(pairs) else None
+    return gates.Gates.from_pairs(stand, X, E, pairs[:MOST_GATES]) if len(pairs) else None
 
 
 def crossed(old: Stand, new: Stand, near: Tangent, p: Tensor) -> Tensor | None:
     """All pairs to treat as unknown if a step took harmful ones through their gates; None if it took no new one."""
-    (t, d, _), (after, _, _) = gates.planes(old, near.X, near.E), gates.planes(new, near.X, near.E)
+    (t, d, _), (after, _, _) = gates.gate_planes(old, near.X, near.E), gates.gate_planes(new, near.X, near.E)
     through = ((t > 0) != (after > 0)) & (d < 0) & (p[:, None] > HEAVY)
     known = torch.zeros_like(through)
     if near.gates is not None:

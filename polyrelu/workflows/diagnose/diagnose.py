@@ -16,7 +16,7 @@ from polyrelu.data.splits import rows_of
 from polyrelu.data.tables.columns import Takes
 from polyrelu.data.tables.table import Table
 from polyrelu.errors import InputError, require
-from polyrelu.estimator.robustness_report.report import RobustnessReport, Tell
+from polyrelu.estimator.robustness_report import RobustnessReport, Tell
 from polyrelu.files import output_folder
 from polyrelu.interrupt import CtrlC
 from polyrelu.nets import store
@@ -119,7 +119,7 @@ def diagnose(settings: DiagnosisSettings, tell: Tell) -> RobustnessReport:
 
 def _subjects(model: Any, settings: DiagnosisSettings, X: Array, y: Array, tell: Tell) -> dict[str, Any]:
     """The classifier in question, what stands beside it, and whether a p = 3 head does: fitted on the training rows."""
-    from polyrelu.estimator.classifier import PolyReLUClassifier
+    from polyrelu.estimator import PolyReLUClassifier
 
     beside, head = {LOGISTIC: _logistic(X, y)}, PolyReLUClassifier(p=1, random_state=settings.seed)
     polynomial = getattr(model, "p_", getattr(model, "p", 1.0)) > 2
@@ -148,7 +148,7 @@ def _logistic(X: Array, y: Array) -> Any:
 
 def _model(text: str) -> tuple[Any, Takes]:
     """A head or a net saved by polyrelu, and the columns it takes."""
-    from polyrelu.estimator.classifier import PolyReLUClassifier
+    from polyrelu.estimator import PolyReLUClassifier
 
     path = Path(text)
     require(path.is_file(), "model", text, "an existing file written by polyrelu (.safetensors)")

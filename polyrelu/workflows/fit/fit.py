@@ -22,13 +22,13 @@ from polyrelu.data.splits import rows_of
 from polyrelu.data.tables.columns import Takes
 from polyrelu.data.tables.table import SUFFIXES, Table
 from polyrelu.errors import InputError, require
-from polyrelu.estimator.head_training.head_settings import TrainingStopped
+from polyrelu.estimator import TrainingStopped
 from polyrelu.files import output_folder, write_atomically
 from polyrelu.nets import ReadOut, store
 from polyrelu.robust import Budget, curve, lengths
 
 if TYPE_CHECKING:
-    from polyrelu.estimator.classifier import PolyReLUClassifier
+    from polyrelu.estimator import PolyReLUClassifier
 
 FRACTIONS = (0.1, 0.2, 0.3)
 MEASURED, POINTS, POOL = 20_000, 200, 2000  # held-out rows: predicted, certified; training rows that attacks start from
@@ -130,7 +130,7 @@ def fit(settings: FitSettings, watcher: Watcher) -> Fitted:
     """
     from sklearn.exceptions import ConvergenceWarning
 
-    from polyrelu.estimator.classifier import PolyReLUClassifier
+    from polyrelu.estimator import PolyReLUClassifier
 
     require_replaceable(settings.out)
     discover = settings.fine == "discover"

@@ -22,7 +22,7 @@ from polyrelu.bias import (
 )
 from polyrelu.errors import InputError
 from polyrelu.nets import FixedOutputNet, PolyReLUNet
-from polyrelu.train.recorder import Probes
+from polyrelu.train import ReferenceDirections
 from polyrelu.workflows.inspect.inputs import Subject, some_rows
 from polyrelu.workflows.inspect.table import Row, at_least, at_most, cosine, counted, of, sentence, short, unit
 
@@ -204,7 +204,7 @@ def resting(subject: Subject) -> Rows:
         [{"sign": 1}, {"sign": -1}] if data.binary else [{"target": c} for c in range(data.classes)]
     )
     found = [stationary_directions(data, net.p, STARTS, subject.seed, seen=net.preprocess, **kind) for kind in kinds]
-    probes = Probes.of(net, subject.placed)
+    probes = ReferenceDirections.from_net(net, subject.placed)
     assert probes.centres is not None
     ends = torch.cat([one.directions[one.stable] for one in found])
     if not len(ends):

@@ -26,7 +26,7 @@ from polyrelu.workflows.fit.fit import Watcher
 from polyrelu.workflows.predict.kept_rows import Decided, KeptRows, file_hash
 
 if TYPE_CHECKING:
-    from polyrelu.estimator.classifier import PolyReLUClassifier
+    from polyrelu.estimator import PolyReLUClassifier
 
 HEADER = ("row", "prediction", "probability")
 CERTIFIED = 100  # rows that are certified at a time
@@ -51,7 +51,7 @@ class Predicted:
 
 def read_head(path: str) -> tuple[PolyReLUClassifier, Takes, float | None]:
     """The head, what it takes, and the median centred norm it was fitted on, if it says so."""
-    from polyrelu.estimator.classifier import PolyReLUClassifier
+    from polyrelu.estimator import PolyReLUClassifier
 
     require(Path(path).is_file(), "head", path, "an existing file written by polyrelu fit")
     try:
