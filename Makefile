@@ -16,7 +16,7 @@ help: ## Show this list
 
 $(INSTALLED): pyproject.toml constraints.txt Makefile
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install -q -c constraints.txt -e ".[dev,crosscheck,ray,embed,export,parquet,web]"
+	$(BIN)/python -m pip install -q -c constraints.txt -e ".[dev,crosscheck,ray,embed,export,web]"
 	@touch $@
 
 test: $(INSTALLED) ## Run the tests

@@ -13,6 +13,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from polyrelu._version import __version__
+
 if TYPE_CHECKING:
     from polyrelu.data import Dataset, NearlyOrthogonalSphere, OrthonormalMixture, SymmetricSeparable
     from polyrelu.errors import InputError
@@ -20,8 +22,6 @@ if TYPE_CHECKING:
     from polyrelu.nets import PolyReLUNet, load, load_reference, save
     from polyrelu.robust import Bracket, Budget, RobustCurve, bracket, curve, dist
     from polyrelu.train import Status, Trajectory, Until, descend, flow
-
-__version__ = "0.1.0"
 
 _ROOMS = {
     "Bracket": "robust",

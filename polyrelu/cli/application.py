@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from polyrelu import __version__
+from polyrelu._version import __version__
 from polyrelu.cli import (
     claims,
     data,

@@ -21,7 +21,7 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from polyrelu import __version__
+from polyrelu._version import __version__
 from polyrelu.errors import InputError, require
 from polyrelu.explorer import export, frames, plane
 from polyrelu.explorer import robustness as robust

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-import polyrelu
+from polyrelu._version import __version__
 from polyrelu.checks import checked
 from polyrelu.errors import InputError, require
 
@@ -104,7 +104,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 def _release(package: str) -> str:
     if package == "polyrelu":
-        return polyrelu.__version__
+        return __version__
     try:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:

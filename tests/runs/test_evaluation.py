@@ -348,7 +348,7 @@ def test_a_folder_with_another_evaluation_is_refused(nets, calls, tmp_path, chan
 
 def test_another_version_is_another_evaluation(nets, calls, tmp_path, monkeypatch):
     evaluate(nets, tmp_path / "out", limit=10)
-    monkeypatch.setattr(polyrelu, "__version__", "99.0")
+    monkeypatch.setattr("polyrelu.workflows.evaluate.inputs.__version__", "99.0")
     with pytest.raises(InputError, match=r"version .* there, 99\.0 now"):
         evaluate(nets, tmp_path / "out", limit=10)
 

@@ -15,7 +15,7 @@ import numpy as np
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
-import polyrelu
+from polyrelu._version import __version__
 from polyrelu.files import write_atomically
 from polyrelu.report.numbers import number_text
 from polyrelu.report.pages.diagnosis_words import (
@@ -70,7 +70,7 @@ def write_diagnosis_page(
         report=report,
         title=title,
         command=command,
-        version=polyrelu.__version__,
+        version=__version__,
         style=Markup(style),
         policy=_policy(style),
         findings=findings(report),

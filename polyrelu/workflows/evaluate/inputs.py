@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-import polyrelu
+from polyrelu._version import __version__
 from polyrelu.data import Dataset, read
 from polyrelu.data.read_table import places, read_labelled
 from polyrelu.data.tables.columns import Takes
@@ -113,7 +113,7 @@ def identity_of(net: Net, data: Dataset, settings: EvaluationSettings, norm: flo
         "budget-nodes": settings.nodes,
         "budget-seconds": settings.seconds,
         "seed": settings.seed,
-        "version": polyrelu.__version__,
+        "version": __version__,
     }
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
-import polyrelu
+from polyrelu._version import __version__
 from polyrelu.errors import InputError, require
 from polyrelu.files import parse_json, read_text, write_atomically, written_together
 from polyrelu.nets import PolyReLUNet, load, save
@@ -98,4 +98,4 @@ def read_trajectory(folder: Path) -> Trajectory:
 
 def versions() -> dict[str, str]:
     """What computed the numbers."""
-    return {"python": platform.python_version(), "torch": str(torch.__version__), "polyrelu": polyrelu.__version__}
+    return {"python": platform.python_version(), "torch": str(torch.__version__), "polyrelu": __version__}

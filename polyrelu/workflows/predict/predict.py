@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING, Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-import polyrelu
+from polyrelu._version import __version__
 from polyrelu.data.read_table import places, read_labelled
 from polyrelu.data.tables.columns import Takes
 from polyrelu.data.tables.table import SUFFIXES, Table, table_blocks
@@ -82,7 +82,7 @@ def predict(file: str, data: str, label: str | None, radius: bool, out: Path | N
         require(sys.stdout is not None, "out", None, "--out FILE where there is no stdout")
         return _write(sys.stdout, head, first, blocks, label, radius, typical, watcher, to_stdout=True)
     found: list[Predicted] = []
-    identity = {"head": file_hash(file), "rows": CERTIFIED, "tol": TOL, "nodes": NODES, "version": polyrelu.__version__}
+    identity = {"head": file_hash(file), "rows": CERTIFIED, "tol": TOL, "nodes": NODES, "version": __version__}
     kept = KeptRows(out, identity, len(head.classes_)) if radius else None
 
     def write(temporary: Path) -> None:

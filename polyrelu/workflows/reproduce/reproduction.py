@@ -16,7 +16,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, final
 
-import polyrelu
+from polyrelu._version import __version__
 from polyrelu.claims.catalogue import select
 from polyrelu.claims.claim import PROFILES, Claim, Profile, at
 from polyrelu.claims.judge import Judgement, Outcome
@@ -112,7 +112,7 @@ class Reproduction:
         """What computed the numbers; several where a folder was filled by several."""
         found: dict[str, set[str]] = {}
         for outcome in (outcome for judgement in self.judgements for outcome in judgement.outcomes):
-            for name, version in {**outcome.versions, "polyrelu": polyrelu.__version__}.items():
+            for name, version in {**outcome.versions, "polyrelu": __version__}.items():
                 found.setdefault(name, set()).add(version)
         return {name: " and ".join(sorted(several)) for name, several in found.items()} or versions()
 
