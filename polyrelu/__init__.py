@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from polyrelu.robust import Bracket, Budget, RobustCurve, bracket, curve, dist
     from polyrelu.train import Status, Trajectory, Until, descend, flow
 
-_ROOMS = {
+# The subpackage that each public name is imported from when it is first used.
+_SUBPACKAGES = {
     "Bracket": "robust",
     "Budget": "robust",
     "Dataset": "data",
@@ -32,12 +33,12 @@ _ROOMS = {
     "OrthonormalMixture": "data",
     "PolyReLUClassifier": "estimator",
     "PolyReLUNet": "nets",
+    "RobustCurve": "robust",
+    "RobustnessReport": "estimator",
     "Status": "train",
     "SymmetricSeparable": "data",
     "Trajectory": "train",
     "Until": "train",
-    "RobustCurve": "robust",
-    "RobustnessReport": "estimator",
     "bracket": "robust",
     "curve": "robust",
     "descend": "train",
@@ -76,8 +77,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in _ROOMS:
-        value = getattr(importlib.import_module(f"polyrelu.{_ROOMS[name]}"), name)
+    if name in _SUBPACKAGES:
+        value = getattr(importlib.import_module(f"polyrelu.{_SUBPACKAGES[name]}"), name)
         globals()[name] = value
         return value
     raise AttributeError(f"module 'polyrelu' has no attribute {name!r}")
