@@ -10,8 +10,7 @@ import numpy as np
 from PIL import Image
 
 from polyrelu.data import read
-from polyrelu.data.images.embed import embed
-from polyrelu.data.images.fetch import cache_folder, images
+from polyrelu.data.images import cache_folder, embed_images, load_images
 
 KINDS = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 VEHICLES = (0, 1, 8, 9)
@@ -79,7 +78,7 @@ def photographs(path, seed, points):
 
 def make_embeddings(path):
     """The first photographs of both parts of CIFAR-10 as files, and their EfficientNet-Lite0 embeddings."""
-    found = images("cifar10")
+    found = load_images("cifar10")
     with TemporaryDirectory() as folder:
         for part, count in (("train", TRAIN), ("test", TEST)):
             for number in range(count):
@@ -87,4 +86,4 @@ def make_embeddings(path):
                 Path(folder, kind).mkdir(exist_ok=True)
                 picture = Image.fromarray(pixels.reshape(3, 32, 32).transpose(1, 2, 0))
                 picture.save(Path(folder, kind, f"{part}_{number:05d}.png"))
-        embed(folder, path)
+        embed_images(folder, path)

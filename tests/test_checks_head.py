@@ -11,13 +11,12 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 
 from polyrelu import InputError, PolyReLUClassifier
-from polyrelu.nets import MLP, PolyReLUNet, save
-from polyrelu.nets.class_names import classes_about
+from polyrelu.nets import MLP, PolyReLUNet, classes_to_json, save
 
 
 def about(**change):
     params = PolyReLUClassifier(p=2).get_params()
-    good = {"head": 1, **classes_about(np.array(["a", "b"])), "features": None, "params": params, "passes": 3}
+    good = {"head": 1, **classes_to_json(np.array(["a", "b"])), "features": None, "params": params, "passes": 3}
     return {name: value for name, value in {**good, **change}.items() if value is not ...}
 
 
@@ -59,7 +58,7 @@ def test_classes_must_be_as_many_as_logits(tmp_path):
     three = PolyReLUNet(3, 4, 2, 3, seed=1)
     with pytest.raises(InputError, match="3 classes, it names 2"):
         PolyReLUClassifier.load(written(tmp_path, three))
-    head = PolyReLUClassifier.load(written(tmp_path, three, **classes_about(np.array([1, 5, 9]))))
+    head = PolyReLUClassifier.load(written(tmp_path, three, **classes_to_json(np.array([1, 5, 9]))))
     assert head.classes_.tolist() == [1, 5, 9]
 
 

@@ -10,7 +10,7 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 
 from polyrelu import Budget, InputError, OrthonormalMixture, PolyReLUClassifier, PolyReLUNet, load, save
-from polyrelu.nets.store import about
+from polyrelu.nets import load_about
 
 QUICK = Budget(nodes=2)
 KINDS = ["two classes", "three classes", "sub-classes", "ReLU"]
@@ -103,7 +103,7 @@ def test_a_head_is_a_net_with_something_about_it(tmp_path):
     y = np.where(X[:, 0] > 0, "right", "left")
     head = PolyReLUClassifier(np.float64(3), width=8, epochs=50, rate=np.float32(0.02), random_state=0).fit(X, y)
     path = head.save(tmp_path / "head.safetensors")
-    told = about(path)
+    told = load_about(path)
     assert told["head"] == 1 and told["classes"] == ["left", "right"] and told["classes_kind"] == "str"
     assert told["features"] is None and told["params"]["width"] == 8 and told["params"]["random_state"] == 0
     net = load(path)
@@ -111,7 +111,7 @@ def test_a_head_is_a_net_with_something_about_it(tmp_path):
     with torch.no_grad():
         assert np.array_equal(net(torch.from_numpy(X)).numpy(), head.decision_function(X))
     bare = save(net, tmp_path / "net.safetensors")
-    assert about(bare) == {}
+    assert load_about(bare) == {}
     with pytest.raises(InputError, match=r"expected a head saved by PolyReLUClassifier\.save"):
         PolyReLUClassifier.load(bare)
 

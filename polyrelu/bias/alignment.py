@@ -19,8 +19,7 @@ from torch.nn.functional import normalize
 from polyrelu.checks import checked
 from polyrelu.data import Dataset
 from polyrelu.errors import require
-from polyrelu.nets import PolyReLUNet
-from polyrelu.nets.polar import unit_rows
+from polyrelu.nets import PolyReLUNet, unit_rows
 from polyrelu.train import ReferenceDirections
 
 DOMINANT_SHARE = 0.99  # of sum_j |v_j| |w_j|: the neurons that carry the net

@@ -18,8 +18,7 @@ from torch import Tensor
 from polyrelu.checks import answer, checked, finite_number
 from polyrelu.data import Dataset
 from polyrelu.errors import require
-from polyrelu.nets import PolyReLUNet
-from polyrelu.nets.polar import unit_rows
+from polyrelu.nets import PolyReLUNet, unit_rows
 from polyrelu.train.descent import relu_powers
 
 See = Callable[[Tensor], Tensor]

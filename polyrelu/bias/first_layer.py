@@ -11,9 +11,16 @@ from torch import Tensor
 
 from polyrelu.data import Dataset
 from polyrelu.errors import InputError, require
-from polyrelu.nets import AverageClassifier, CentreClassifier, FixedOutputNet, GroupedNet, PlainPolyNet, PolyReLUNet
-from polyrelu.nets.baselines import TwoLayer
-from polyrelu.nets.polar import unit_rows
+from polyrelu.nets import (
+    AverageClassifier,
+    CentreClassifier,
+    FixedOutputNet,
+    GroupedNet,
+    PlainPolyNet,
+    PolyReLUNet,
+    TwoLayer,
+    unit_rows,
+)
 
 
 @final

@@ -20,8 +20,7 @@ from torch.func import functional_call
 
 from polyrelu.checks import checked
 from polyrelu.errors import InputError, require
-from polyrelu.nets import Net, Polar, PolyReLUNet
-from polyrelu.nets.polar import unit_rows
+from polyrelu.nets import Net, Polar, PolyReLUNet, unit_rows
 from polyrelu.train import margin_gradients
 
 TRIAL_ROWS = 8  # inputs on which homogeneity is tried

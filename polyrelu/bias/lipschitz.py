@@ -39,8 +39,8 @@ from polyrelu.nets import (
     PlainPolyNet,
     PolyReLUNet,
     TanhNet,
+    unit_rows,
 )
-from polyrelu.nets.polar import unit_rows
 
 FEW = 8  # neurons up to which all activation patterns are tried
 

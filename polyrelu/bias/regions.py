@@ -16,8 +16,7 @@ from polyrelu.bias.first_layer import neurons_of
 from polyrelu.checks import checked
 from polyrelu.data import Dataset
 from polyrelu.errors import InputError, require
-from polyrelu.nets import FixedOutputNet, PolyReLUNet
-from polyrelu.nets.polar import unit_rows
+from polyrelu.nets import FixedOutputNet, PolyReLUNet, unit_rows
 
 VOID, BORDER = -1, -2
 TIE = 1e-12  # sine of an angle to a border that rounding could have made

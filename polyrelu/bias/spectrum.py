@@ -16,9 +16,16 @@ from torch.overrides import TorchFunctionMode
 from polyrelu.checks import answer, checked
 from polyrelu.data import Dataset
 from polyrelu.errors import InputError, require
-from polyrelu.nets import AverageClassifier, CentreClassifier, FixedOutputNet, GroupedNet, PolyReLUNet, relu_power
-from polyrelu.nets.baselines import TwoLayer
-from polyrelu.nets.polar import unit_rows
+from polyrelu.nets import (
+    AverageClassifier,
+    CentreClassifier,
+    FixedOutputNet,
+    GroupedNet,
+    PolyReLUNet,
+    TwoLayer,
+    relu_power,
+    unit_rows,
+)
 
 
 @checked

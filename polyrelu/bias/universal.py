@@ -21,7 +21,7 @@ from torch import Tensor
 
 from polyrelu.checks import answer, checked
 from polyrelu.errors import require
-from polyrelu.nets.polar import unit_rows
+from polyrelu.nets import unit_rows
 
 Score = Callable[[Tensor], Tensor]
 BLOCK = 1024

@@ -25,8 +25,7 @@ from torch import Tensor, nn
 from polyrelu.claims.claim import Profile
 from polyrelu.claims.nets_of_mixtures import TEST_SEED
 from polyrelu.data import Dataset, OrthonormalMixture
-from polyrelu.nets import FixedOutputNet, GroupedNet, PolyReLUNet
-from polyrelu.nets.feature_averaging import READOUTS
+from polyrelu.nets import READOUTS, FixedOutputNet, GroupedNet, PolyReLUNet
 from polyrelu.robust import Budget, bracket
 from polyrelu.robust.attacks import strongest
 from polyrelu.train import descend

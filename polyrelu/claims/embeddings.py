@@ -25,9 +25,8 @@ import torch
 from polyrelu.bias import correlation
 from polyrelu.claims.claim import Claim, Experiment, Measured, Profile, Standing, at_least
 from polyrelu.claims.nets_of_digits import Followed, Head, sides
-from polyrelu.data import Dataset, read
-from polyrelu.data.images.fetch import cached
-from polyrelu.data.splits import part
+from polyrelu.data import Dataset, read, split_part
+from polyrelu.data.images import cached
 from polyrelu.nets import PolyReLUNet
 from polyrelu.train import published_head
 
@@ -78,7 +77,8 @@ def features(profile: Profile, seed: int) -> tuple[Dataset, Dataset, str]:
     file = own_features() if profile == "paper" else None
     if file is None:
         stand_in = STAND_INS[profile].sample(seed)
-        return part(stand_in, "train"), part(stand_in, "test"), f"a stand-in, {STAND_INS[profile].clusters} clusters"
+        train, test = split_part(stand_in, "train"), split_part(stand_in, "test")
+        return train, test, f"a stand-in, {STAND_INS[profile].clusters} clusters"
     labels = "mod10" if read(str(file)).classes > 10 else "parity"  # so that every class hides several
     return read(f"{file}:train:{labels}"), read(f"{file}:test:{labels}"), f"{file.name}:{labels}"
 

@@ -20,7 +20,7 @@ from torch import nn
 from polyrelu.bias import layers, margin_history, margins
 from polyrelu.claims.claim import Check, Claim, Experiment, Measured, Profile, Standing, at_least, at_most, near
 from polyrelu.data import Dataset, read
-from polyrelu.data.images.fetch import cached
+from polyrelu.data.images import cached
 from polyrelu.nets import SmallCNN
 from polyrelu.robust.attacks import BoundaryWalk
 from polyrelu.train import Trajectory, Until, descend, flow

@@ -22,8 +22,7 @@ from polyrelu.claims import (
 from polyrelu.claims.claim import Claim, Experiment, Measured, Profile, Standing, Verdict, at_least, at_most, near
 from polyrelu.data import OrthonormalMixture
 from polyrelu.errors import InputError
-from polyrelu.nets import CentreClassifier, PolyReLUNet
-from polyrelu.nets.polar import unit_rows
+from polyrelu.nets import CentreClassifier, PolyReLUNet, unit_rows
 from polyrelu.robust import Score, centre_radius
 from polyrelu.robust.theory.bounds import centre_robust_bound
 from polyrelu.train import pull

@@ -13,8 +13,7 @@ from polyrelu.claims.averaging_nets import RECIPES
 from polyrelu.claims.claim import Claim, Experiment, Measured, Profile, Standing, Verdict, at_least, at_most, near
 from polyrelu.claims.nets_of_mixtures import TEST_SEED
 from polyrelu.data import Dataset, OrthonormalMixture
-from polyrelu.nets import AverageClassifier, FixedOutputNet, GroupedNet
-from polyrelu.nets.polar import unit_rows
+from polyrelu.nets import AverageClassifier, FixedOutputNet, GroupedNet, unit_rows
 from polyrelu.robust import average_radius, bracket
 from polyrelu.robust.attacks import CROSS_ENTROPY, PGD, Zero
 from polyrelu.train import descend

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from polyrelu.bias import feature_stable_rank
 from polyrelu.claims.claim import Profile
 from polyrelu.data import Dataset, read
-from polyrelu.data.images.fetch import cached
+from polyrelu.data.images import cached
 from polyrelu.nets import PolyReLUNet
 from polyrelu.robust import bracket, certified_radius, check_sandwich
 from polyrelu.robust.attacks import APGD, CROSS_ENTROPY, Random, strongest

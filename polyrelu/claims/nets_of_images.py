@@ -16,9 +16,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from polyrelu.claims.claim import Profile
-from polyrelu.data import Dataset, read
-from polyrelu.data.images.fetch import cached
-from polyrelu.data.relabel import relabel
+from polyrelu.data import Dataset, read, relabel
+from polyrelu.data.images import cached
 from polyrelu.nets import MLP, ResNet
 from polyrelu.train import Until, descend
 

@@ -16,8 +16,7 @@ from torch import Tensor
 from polyrelu.bias import alignment, alignment_field, stationary_directions, tangent_part
 from polyrelu.claims.claim import Check, Claim, Experiment, Measured, Profile, Standing, at_least, at_most
 from polyrelu.data import OrthonormalMixture
-from polyrelu.nets import PolyReLUNet
-from polyrelu.nets.polar import unit_rows
+from polyrelu.nets import PolyReLUNet, unit_rows
 from polyrelu.train import Until, descend, flow
 
 POWERS = (1, 3)

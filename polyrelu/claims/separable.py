@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from polyrelu.data import Dataset, SymmetricSeparable
-from polyrelu.data.synthetic.symmetric import REACH
+from polyrelu.data.synthetic import REACH
 from polyrelu.nets import LeakyReLUNet, NearestCentre
 from polyrelu.train import log_softplus
 

@@ -22,11 +22,10 @@ SHOWN = 20  # unreadable files that are named
 def list_sets() -> None:
     """Every set by name, and whether it is there."""
     with plain_errors():
-        from polyrelu.data.images.fetch import SETS, cache_folder, cached
-        from polyrelu.data.images.image_sets import PICTURES
+        from polyrelu.data.images import DOWNLOADS, IMAGE_SETS, cache_folder, cached
 
-        for name, known in PICTURES.items():
-            about = SETS[known.fetched].about if known.fetched else "handwritten digits, 1797 images of 8 x 8"
+        for name, known in IMAGE_SETS.items():
+            about = DOWNLOADS[known.fetched].about if known.fetched else "handwritten digits, 1797 images of 8 x 8"
             there = "bundled" if not known.fetched else "fetched" if cached(known.fetched) else "not fetched yet"
             typer.echo(f"{name:<12}{there:<17}{about}; splits: {', '.join(known.splits)}")
         typer.echo(f"kept in {cache_folder()} (set POLYRELU_DATA to keep them elsewhere)", err=True)
@@ -39,10 +38,10 @@ def fetch_set(
 ) -> None:
     """Fetch a set into the cache, check it, and say where it is; one that is there already is left alone."""
     with plain_errors(kept=FETCHED):
-        from polyrelu.data.images.fetch import SETS, cached, fetch
+        from polyrelu.data.images import DOWNLOADS, cached, fetch
 
         there = cached(name)
-        size = f" (about {SETS[name].megabytes} MB)" if name in SETS else ""
+        size = f" (about {DOWNLOADS[name].megabytes} MB)" if name in DOWNLOADS else ""
         path = there or fetch(
             name, file=file, say=lambda text: typer.echo(f"polyrelu: fetching {text}{size}", err=True)
         )
@@ -66,12 +65,12 @@ def embed_folder(
     Ctrl-C the same command goes on from what is done.
     """
     with plain_errors("lower --batch", EMBEDDED):
-        from polyrelu.data.images.embed import embed
+        from polyrelu.data.images import embed_images
 
         bar = _bar(quiet)
         with bar:
             line = bar.add_task("images", total=None)
-            found = embed(
+            found = embed_images(
                 folder, out, labels=labels, network=network, batch=batch,
                 progress=lambda done, total: bar.update(line, completed=done, total=total),
             )  # fmt: skip

@@ -41,12 +41,11 @@ def export(
     with plain_errors("use a smaller net"):
         require(out.suffix in SUFFIXES, "out", out, f"a name that ends in {' or '.join(SUFFIXES)}")
         from polyrelu.files import output_folder
-        from polyrelu.nets.export import to_onnx, to_torch_export
-        from polyrelu.nets.store import about
+        from polyrelu.nets import load_about, to_onnx, to_torch_export
         from polyrelu.workflows.evaluate.inputs import read_net
 
         own = read_net(net)
-        said = about(net) if Path(net).is_file() else {}
+        said = load_about(net) if Path(net).is_file() else {}
         output_folder(out.parent)
         shape = "(n,)" if own.outputs == 1 else f"(n, {own.outputs})"
         if out.suffix == ".onnx":

@@ -1,25 +1,46 @@
-"""Data with known structure: every set is one ``Dataset(X, y, cluster, centres, name)``.
+"""Data with known structure, tables and images: every set is one ``Dataset(X, y, cluster, centres, name)``.
 
-This room knows nothing of nets or training. Recipes (``OrthonormalMixture`` and its relatives) are small frozen
-records; ``recipe.sample(n, seed)`` gives the same rows for the same seed, on any machine and for any block size.
-``read`` takes what a person types: a file, a name or a recipe.
+Recipes (``OrthonormalMixture`` and its relatives) are frozen records; ``recipe.sample(n, seed)`` gives the same rows
+for the same seed, on any machine and for any block size. ``read`` takes what a person types: a file, a name or a
+recipe. Nothing here knows nets or training.
 """
 
 from polyrelu.data.dataset import Dataset
-from polyrelu.data.rows import BLOCK, RowSource
+from polyrelu.data.read_table import class_indices, dataset_as_table, read_table
+from polyrelu.data.relabel import relabel
+from polyrelu.data.rows import BLOCK, Rows, RowSource, as_row_source, check_finite, is_memory_mapped, read_rows
 from polyrelu.data.spec import read
-from polyrelu.data.synthetic.mixture import OrthonormalMixture
-from polyrelu.data.synthetic.recipe import parse_clusters
-from polyrelu.data.synthetic.sphere import NearlyOrthogonalSphere
-from polyrelu.data.synthetic.symmetric import SymmetricSeparable
+from polyrelu.data.splits import split_part, split_rows
+from polyrelu.data.synthetic import (
+    NearlyOrthogonalSphere,
+    OrthonormalMixture,
+    SymmetricSeparable,
+    parse_clusters,
+)
+from polyrelu.data.tables import TABLE_SUFFIXES, InputSchema, Table, read_table_blocks
 
 __all__ = [
     "BLOCK",
+    "TABLE_SUFFIXES",
     "Dataset",
+    "InputSchema",
     "NearlyOrthogonalSphere",
     "OrthonormalMixture",
     "RowSource",
+    "Rows",
     "SymmetricSeparable",
+    "Table",
+    "as_row_source",
+    "check_finite",
+    "class_indices",
+    "dataset_as_table",
+    "is_memory_mapped",
     "parse_clusters",
     "read",
+    "read_rows",
+    "read_table",
+    "read_table_blocks",
+    "relabel",
+    "split_part",
+    "split_rows",
 ]

@@ -47,9 +47,9 @@ class Dataset:
 
     def __post_init__(self) -> None:
         """Bring every field to its kept form, or say in one line what is wrong with it."""
-        X = _rows.as_rows(self.X)
+        X = _rows.as_row_source(self.X)
         n, dim = X.shape
-        device = _rows.read(X, 0, 1).device
+        device = _rows.read_rows(X, 0, 1).device
         checked: dict[str, object] = {"X": X, "y": as_labels(self.y, n, X.dtype, device)}
         if self.centres is not None:
             centres = plain_tensor("centres", self.centres).to(device, X.dtype)
@@ -103,7 +103,7 @@ class Dataset:
         n = len(self)
         stop = n if stop is None else stop
         require(0 <= start <= stop <= n, "rows", f"({start}, {stop})", f"0 <= start <= stop <= {n}")
-        return _rows.read(self._source, start, stop)
+        return _rows.read_rows(self._source, start, stop)
 
     @checked
     def gather(self, index: torch.Tensor) -> torch.Tensor:

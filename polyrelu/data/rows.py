@@ -92,12 +92,12 @@ class CastRows:
         return self.source[rows].to(device=self.device, dtype=self.dtype)
 
 
-def as_rows(X: object) -> Rows:
+def as_row_source(X: object) -> Rows:
     """The tensor or row source behind whatever was handed in: 2-D, non-empty and floating, or an ``InputError``."""
     if isinstance(X, np.ndarray):
         kind = X.dtype.kind == "f" and X.dtype.itemsize in _TORCH_TYPE
         require(kind, "X", f"{X.dtype} array", "floating numbers (float32 or float64); convert with X.astype(...)")
-        X = MappedRows(X) if _is_mapped(X) else _as_tensor(X)
+        X = MappedRows(X) if is_memory_mapped(X) else _as_tensor(X)
     if not isinstance(X, (torch.Tensor, RowSource)):
         raise InputError(f"X={type(X).__name__}: expected a tensor, a numpy array or a row source.")
     floating = isinstance(X.dtype, torch.dtype) and X.dtype.is_floating_point
@@ -109,7 +109,7 @@ def as_rows(X: object) -> Rows:
     return X
 
 
-def read(X: Rows, start: int, stop: int) -> torch.Tensor:
+def read_rows(X: Rows, start: int, stop: int) -> torch.Tensor:
     """Rows start..stop-1; a source that returns something else than it promised is an error."""
     block = X[start:stop]
     promised = ((stop - start, X.shape[1]), X.dtype)
@@ -123,7 +123,7 @@ def check_finite(X: Rows) -> None:
     if getattr(X, "known_finite", False):
         return
     for start in range(0, X.shape[0], BLOCK):
-        block = read(X, start, min(start + BLOCK, X.shape[0]))
+        block = read_rows(X, start, min(start + BLOCK, X.shape[0]))
         finite = torch.isfinite(block)
         if not finite.all():
             row, column = (~finite).nonzero()[0].tolist()
@@ -145,7 +145,7 @@ def gather(X: Rows, index: torch.Tensor) -> torch.Tensor:
         if low == high:
             continue
         start = number * BLOCK
-        block = read(X, start, min(start + BLOCK, X.shape[0]))
+        block = read_rows(X, start, min(start + BLOCK, X.shape[0]))
         if picked is None:
             picked = block.new_empty(len(index), X.shape[1])
         picked[place[low:high]] = block[ordered[low:high] - start]
@@ -158,7 +158,7 @@ def _as_tensor(array: npt.NDArray[Any]) -> torch.Tensor:
     return torch.from_numpy(np.require(array, array.dtype.newbyteorder("="), ["C", "W"]))
 
 
-def _is_mapped(array: object) -> bool:
+def is_memory_mapped(array: object) -> bool:
     """Is the array, or the array it is a view of, a file?"""
     while isinstance(array, np.ndarray):
         if isinstance(array, np.memmap) and array.base is not None:

@@ -9,9 +9,9 @@ from typing import Any
 
 from polyrelu.checks import dtype_named, whole_number
 from polyrelu.data.dataset import Dataset
-from polyrelu.data.images.image_sets import PICTURES, read_pictures
+from polyrelu.data.images.image_sets import IMAGE_SETS, read_image_set
 from polyrelu.data.relabel import relabel
-from polyrelu.data.splits import PARTS, part
+from polyrelu.data.splits import SPLITS, split_part
 from polyrelu.data.synthetic.mixture import OrthonormalMixture
 from polyrelu.data.synthetic.recipe import (
     nearest,
@@ -23,8 +23,8 @@ from polyrelu.data.synthetic.recipe import (
 )
 from polyrelu.data.synthetic.sphere import NearlyOrthogonalSphere
 from polyrelu.data.synthetic.symmetric import SymmetricSeparable
-from polyrelu.data.tables.table import SUFFIXES
-from polyrelu.data.tables.table_dataset import read_file
+from polyrelu.data.tables.table import TABLE_SUFFIXES
+from polyrelu.data.tables.table_dataset import read_dataset_file
 from polyrelu.errors import InputError, require
 from polyrelu.files import exists
 
@@ -60,24 +60,24 @@ def read(text: str, *, limit: int | None = None) -> Dataset:
 
 def _find(text: str) -> Dataset:
     kind = text.partition(":")[0]
-    if kind in PICTURES:
-        return read_pictures(text)
+    if kind in IMAGE_SETS:
+        return read_image_set(text)
     if ":" in text and kind in RECIPES:
         return RECIPES[kind](text)
     path = Path(text)
-    if exists(path) or (path.suffix.lower() in SUFFIXES and ":" not in text):  # FILE.npz:map.csv is no file
-        return read_file(path)
+    if exists(path) or (path.suffix.lower() in TABLE_SUFFIXES and ":" not in text):  # FILE.npz:map.csv is no file
+        return read_dataset_file(path)
     file, _, rest = text.partition(":")
-    if Path(file).suffix.lower() in SUFFIXES:
-        data, (first, _, more) = read_file(Path(file)), rest.partition(":")
-        if labels := more if first in PARTS else rest:
+    if Path(file).suffix.lower() in TABLE_SUFFIXES:
+        data, (first, _, more) = read_dataset_file(Path(file)), rest.partition(":")
+        if labels := more if first in SPLITS else rest:
             data = relabel(data, labels)
-        data = part(data, first) if first in PARTS else data
+        data = split_part(data, first) if first in SPLITS else data
         return dataclasses.replace(data, name=f"{Path(file).name}:{rest}")
-    names = (*PICTURES, *(f"{kind}:..." for kind in RECIPES))
-    close = nearest(kind, (*PICTURES, *RECIPES)) or nearest(text, (*PICTURES, *RECIPES))
+    names = (*IMAGE_SETS, *(f"{kind}:..." for kind in RECIPES))
+    close = nearest(kind, (*IMAGE_SETS, *RECIPES)) or nearest(text, (*IMAGE_SETS, *RECIPES))
     raise InputError(
-        f"data={text}: expected a file ({', '.join(SUFFIXES)}), a name or a recipe ({', '.join(names)}){close}."
+        f"data={text}: expected a file ({', '.join(TABLE_SUFFIXES)}), a name or a recipe ({', '.join(names)}){close}."
     )
 
 

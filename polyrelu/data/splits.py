@@ -15,17 +15,17 @@ import torch
 from polyrelu.data.dataset import Dataset
 from polyrelu.errors import require
 
-PARTS = ("train", "test")
+SPLITS = ("train", "test")
 
 
-def part(data: Dataset, name: str) -> Dataset:
+def split_part(data: Dataset, name: str) -> Dataset:
     """The rows of ``train`` or ``test``, in the order in which they were drawn."""
-    return replace(data.subset(rows_of(len(data), name, data.name)), name=f"{data.name}:{name}")
+    return replace(data.subset(split_rows(len(data), name, data.name)), name=f"{data.name}:{name}")
 
 
-def rows_of(count: int, name: str, data: str) -> torch.Tensor:
+def split_rows(count: int, name: str, data: str) -> torch.Tensor:
     """The numbers of those rows, of ``count`` in all; ``data`` is what an error calls the set."""
-    require(name in PARTS, "part", name, "train or test")
+    require(name in SPLITS, "part", name, "train or test")
     rows = torch.randperm(count, generator=torch.Generator().manual_seed(0))
     test = math.floor(0.2 * count)
     require(test > 0, "data", data, f"five rows or more to set some aside, it has {count}")

@@ -24,7 +24,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from polyrelu.bias import estimate_subclasses
-from polyrelu.data.rows import check_finite, read
+from polyrelu.data import check_finite, read_rows
 from polyrelu.errors import InputError, require
 from polyrelu.estimator.head_training.head_data import (
     Array,
@@ -43,11 +43,17 @@ from polyrelu.estimator.head_training.head_settings import HeadSettings, Trainin
 from polyrelu.estimator.head_training.partial_fit import GoingOn, location_of
 from polyrelu.estimator.robustness_mixin import Provable
 from polyrelu.estimator.select_power import choose_power
-from polyrelu.nets import PolyReLUNet, ReadOut
-from polyrelu.nets.class_names import HEAD, classes_about, classes_of, feature_names
-from polyrelu.nets.store import about as about_file
-from polyrelu.nets.store import load as load_net
-from polyrelu.nets.store import save as save_net
+from polyrelu.nets import (
+    HEAD_VERSION,
+    PolyReLUNet,
+    ReadOut,
+    classes_from_json,
+    classes_to_json,
+    load_about,
+    read_feature_names,
+)
+from polyrelu.nets import load as load_net
+from polyrelu.nets import save as save_net
 from polyrelu.train import Progress, Trajectory
 
 ROWS = 4096  # at a time in predict
@@ -205,7 +211,7 @@ class PolyReLUClassifier(Provable, ClassifierMixin, BaseEstimator):  # type: ign
         require(plain, "partial_fit", "a head with sub-classes", "one without; their labels are not known here")
         rows = rows_of(self, X, reset=first)
         targets = Targets.of(y, rows.shape[0], sample_weight, known)
-        x = read(rows, 0, rows.shape[0])
+        x = read_rows(rows, 0, rows.shape[0])
         check_finite(x)
         labels, weights = targets.tensors(x.device)
         if first or self._going_on is None:
@@ -232,7 +238,7 @@ class PolyReLUClassifier(Provable, ClassifierMixin, BaseEstimator):  # type: ign
         weight, found = next(self.net_.parameters()), []
         with torch.no_grad(), torch.autocast(weight.device.type, enabled=False):  # `certify` is about this arithmetic
             for start in range(0, rows.shape[0], ROWS):
-                x = read(rows, start, min(start + ROWS, rows.shape[0]))
+                x = read_rows(rows, start, min(start + ROWS, rows.shape[0]))
                 if not bool(x.isfinite().all()):
                     check_finite(rows)
                 found.append(self.net_(x.to(weight)).cpu())
@@ -269,28 +275,29 @@ class PolyReLUClassifier(Provable, ClassifierMixin, BaseEstimator):  # type: ign
         names, state = getattr(self, "feature_names_in_", None), self.random_state
         params = self.get_params() | {"random_state": int(state) if isinstance(state, Integral) else None}
         about = {
-            "head": HEAD,
-            **classes_about(self.classes_),
+            "head": HEAD_VERSION,
+            **classes_to_json(self.classes_),
             "features": None if names is None else names.tolist(),
             "params": {key: value.item() if isinstance(value, np.generic) else value for key, value in params.items()},
             "passes": self.n_iter_,
         }
         if hasattr(self, "fine_classes_"):
-            about |= {**classes_about(self.fine_classes_, "fine"), **classes_about(self.fine_of_, "fine_of")}
+            about |= {**classes_to_json(self.fine_classes_, "fine"), **classes_to_json(self.fine_of_, "fine_of")}
         return save_net(self.net_, path, about=about)
 
     @classmethod
     def load(cls, path: str | Path) -> PolyReLUClassifier:
         """The head that `save` wrote, on the CPU, with the same predictions to the last bit. No code in it is run."""
-        about = about_file(path)
+        about = load_about(path)
         require("head" in about, "path", path, "a head saved by PolyReLUClassifier.save")
-        require(about["head"] == HEAD, "path", path, f"a head of version {HEAD}, not {about['head']}; upgrade polyrelu")
+        known = about["head"] == HEAD_VERSION
+        require(known, "path", path, f"a head of version {HEAD_VERSION}, not {about['head']}; upgrade polyrelu")
         try:
             head, passes = cls(**about["params"]), int(about.get("passes", 0))
             head._settings(None)
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise InputError(f"path={path}: expected a head saved by PolyReLUClassifier.save ({error}).") from None
-        head.classes_, head.net_ = classes_of(about, path), load_net(path)
+        head.classes_, head.net_ = classes_from_json(about, path), load_net(path)
         inner = head.net_.net if isinstance(head.net_, ReadOut) else head.net_
         require(isinstance(inner, PolyReLUNet), "path", path, "a PolyReLUNet or a ReadOut of one")
         outputs = max(2, head.net_.outputs)
@@ -298,10 +305,10 @@ class PolyReLUClassifier(Provable, ClassifierMixin, BaseEstimator):  # type: ign
         head.p_, head.n_features_in_ = float(inner.p), int(inner.dim)
         head.n_iter_, head._going_on = passes, None
         if "fine" in about:
-            head.fine_classes_, head.fine_of_ = (classes_of(about, path, name) for name in ("fine", "fine_of"))
+            head.fine_classes_, head.fine_of_ = (classes_from_json(about, path, name) for name in ("fine", "fine_of"))
             fits = len(head.fine_classes_) == len(head.fine_of_) == inner.outputs
             require(fits, "path", path, f"{inner.outputs} sub-classes, one for each logit")
-        if (names := feature_names(about, path, inner.dim)) is not None:
+        if (names := read_feature_names(about, path, inner.dim)) is not None:
             head.feature_names_in_ = np.array(names, dtype=object)
         return head
 
@@ -321,7 +328,8 @@ class PolyReLUClassifier(Provable, ClassifierMixin, BaseEstimator):  # type: ign
         check_finite(rows)
         labels = self.predict(X) if y is None else labels_of(y, rows.shape[0])
         codes = torch.from_numpy(numbers(labels, self.classes_, "y"))
-        return read(rows, 0, rows.shape[0]).double().cpu(), as_targets(codes, 2) if self.net_.outputs == 1 else codes
+        codes = as_targets(codes, 2) if self.net_.outputs == 1 else codes
+        return read_rows(rows, 0, rows.shape[0]).double().cpu(), codes
 
     def _check_net(self) -> None:
         """An InputError if ``net_`` was put in the place of the one that was trained and does not fit."""

@@ -13,8 +13,7 @@ from torch import Tensor
 
 from polyrelu.checks import flag
 from polyrelu.errors import require
-from polyrelu.nets import Net
-from polyrelu.nets.polyrelu_net import doubled
+from polyrelu.nets import Net, as_float64
 from polyrelu.robust import (
     EXECUTED,
     FEW,
@@ -161,5 +160,5 @@ class Provable:
         pair = pool is None or (isinstance(pool, tuple | list) and len(pool) == 2)
         require(pair, "pool", type(pool).__name__, "rows and labels, (X, y)")
         points, labels = self._points(X, y)
-        net = doubled(copied(self.net_)).cpu()
+        net = as_float64(copied(self.net_)).cpu()
         return net, points, labels, with_neurons(net, points, labels) if pool is None else Own(*self._points(*pool))

@@ -12,8 +12,7 @@ from torch import Tensor
 
 from polyrelu.data import Dataset
 from polyrelu.errors import require
-from polyrelu.nets import Net
-from polyrelu.nets.polyrelu_net import doubled
+from polyrelu.nets import Net, as_float64
 from polyrelu.robust import cheaply_held, margin_of
 
 POWERS = (1.0, 2.0, 3.0, 4.0)
@@ -76,7 +75,7 @@ def choose_power(
         y = y.double() if y.is_floating_point() else y
         weights = torch.ones(len(aside)) if problem.weights is None else problem.weights[aside].cpu()
         for i, p in enumerate(powers):
-            net = doubled(train(problem.subset(kept), p)).cpu()
+            net = as_float64(train(problem.subset(kept), p)).cpu()
             with torch.no_grad():
                 right = margin_of(net(X), y) > 0
             accuracy[i, k] = _mean(right, weights)

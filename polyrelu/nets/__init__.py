@@ -1,22 +1,39 @@
 """Nets: the polynomial-ReLU network, the ideal classifiers, the baselines, and their files."""
 
 from polyrelu.nets.base import Net
-from polyrelu.nets.baselines import MLP, LeakyReLUNet, LogisticRegression, PlainPolyNet, TanhNet
+from polyrelu.nets.baselines import MLP, LeakyReLUNet, LogisticRegression, PlainPolyNet, TanhNet, TwoLayer
+from polyrelu.nets.class_names import (
+    HEAD_VERSION,
+    classes_from_json,
+    classes_to_json,
+    read_feature_names,
+    read_label_name,
+)
 from polyrelu.nets.cnn import SmallCNN
-from polyrelu.nets.feature_averaging import FixedOutputNet, GroupedNet
-from polyrelu.nets.ideal import AverageClassifier, BayesClassifier, CentreClassifier, NearestCentre, RobustClassifier
+from polyrelu.nets.export import to_onnx, to_torch_export
+from polyrelu.nets.feature_averaging import READOUTS, FixedOutputNet, GroupedNet
+from polyrelu.nets.ideal import (
+    AverageClassifier,
+    BayesClassifier,
+    CentreClassifier,
+    NearestCentre,
+    RobustClassifier,
+    exact_sums,
+)
 from polyrelu.nets.initialisation import INITIALISATIONS
-from polyrelu.nets.polar import Polar
-from polyrelu.nets.polyrelu_net import PolyReLUNet
+from polyrelu.nets.polar import Polar, polar_form, unit_rows
+from polyrelu.nets.polyrelu_net import PolyReLUNet, as_float64
 from polyrelu.nets.readout import ReadOut
 from polyrelu.nets.relu_power import relu_power
 from polyrelu.nets.resnet import ResNet
-from polyrelu.nets.store import KINDS, load, load_reference, save
+from polyrelu.nets.store import KINDS, load, load_about, load_reference, save
 
 __all__ = [
+    "HEAD_VERSION",
     "INITIALISATIONS",
     "KINDS",
     "MLP",
+    "READOUTS",
     "AverageClassifier",
     "BayesClassifier",
     "CentreClassifier",
@@ -34,8 +51,20 @@ __all__ = [
     "RobustClassifier",
     "SmallCNN",
     "TanhNet",
+    "TwoLayer",
+    "as_float64",
+    "classes_from_json",
+    "classes_to_json",
+    "exact_sums",
     "load",
+    "load_about",
     "load_reference",
+    "polar_form",
+    "read_feature_names",
+    "read_label_name",
     "relu_power",
     "save",
+    "to_onnx",
+    "to_torch_export",
+    "unit_rows",
 ]

@@ -78,7 +78,7 @@ class Net(nn.Module):
     @classmethod
     def restore(cls, config: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Net:
         """The net that had this ``config()`` and these ``state_dict()`` tensors."""
-        with no_larger_than(config, tensors):
+        with sizes_limited_by(config, tensors):
             net = cls(**{**config, "dtype": dtype_named(config.get("dtype"))})
         net.fill(tensors)
         return net
@@ -110,14 +110,14 @@ def generator(seed: int) -> torch.Generator:
 
 def normal(shape: tuple[int, ...], std: float, source: torch.Generator, dtype: torch.dtype) -> nn.Parameter:
     """A parameter with N(0, std^2) entries, drawn in float64 so that both types of one seed agree."""
-    return nn.Parameter((drawn(torch.randn, shape, source) * float(std)).to(dtype))
+    return nn.Parameter((draw(torch.randn, shape, source) * float(std)).to(dtype))
 
 
 _LEFT: ContextVar[list[int] | None] = ContextVar("numbers that a net being restored may still ask for", default=None)
 
 
 @contextmanager
-def no_larger_than(config: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Iterator[None]:
+def sizes_limited_by(config: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Iterator[None]:
     """What is made inside holds no more numbers than twice those stored: a file cannot announce sizes it has not."""
     stored = sum(tensor.numel() for tensor in tensors.values())
     for name, size in config.items():
@@ -130,20 +130,20 @@ def no_larger_than(config: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> 
         _LEFT.reset(token)
 
 
-def afford(*shape: int) -> None:
-    """Count the numbers of a tensor about to be made against those stored, inside `no_larger_than`."""
+def count_numbers(*shape: int) -> None:
+    """Count the numbers of a tensor about to be made against those stored, inside `sizes_limited_by`."""
     left = _LEFT.get()
     if left is not None:
         left[0] -= math.prod(shape)
         require(left[0] >= 0, "sizes", " x ".join(map(str, shape)), "as many numbers as are stored")
 
 
-def drawn(draw: Callable[..., Tensor], shape: tuple[int, ...], source: torch.Generator | None = None) -> Tensor:
-    """``draw(shape)`` in float64 (torch.randn, rand or zeros), or an InputError if no memory holds so many numbers."""
-    afford(*shape)
+def draw(sampler: Callable[..., Tensor], shape: tuple[int, ...], source: torch.Generator | None = None) -> Tensor:
+    """``sampler(shape)`` in float64 (torch.randn, rand or zeros); an InputError if no memory holds so many numbers."""
+    count_numbers(*shape)
     more = {} if source is None else {"generator": source}
     try:
-        return draw(shape, dtype=torch.float64, **more)
+        return sampler(shape, dtype=torch.float64, **more)
     except (RuntimeError, TypeError, OverflowError):
         asked = " x ".join(map(str, shape))
         raise InputError(f"not enough memory for {asked} numbers: expected smaller sizes.") from None

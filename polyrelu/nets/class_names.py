@@ -10,12 +10,12 @@ import numpy.typing as npt
 
 from polyrelu.errors import require
 
-HEAD = 1
+HEAD_VERSION = 1
 KINDS = {"b": "bool", "i": "int", "u": "int", "f": "float", "U": "str"}
 ALLOWED = "whole numbers, floating numbers, booleans or text"
 
 
-def classes_about(classes: npt.NDArray[Any], name: str = "classes") -> dict[str, Any]:
+def classes_to_json(classes: npt.NDArray[Any], name: str = "classes") -> dict[str, Any]:
     """{name: values, name_kind: "int", "float", "bool" or "str", name_dtype: as numpy writes it}."""
     text = classes.dtype.kind == "O" and all(isinstance(one, str) for one in classes)
     kind = "str" if text else KINDS.get(classes.dtype.kind)
@@ -23,8 +23,8 @@ def classes_about(classes: npt.NDArray[Any], name: str = "classes") -> dict[str,
     return {name: classes.tolist(), f"{name}_kind": kind, f"{name}_dtype": classes.dtype.str}
 
 
-def classes_of(about: Mapping[str, Any], path: object, name: str = "classes") -> npt.NDArray[Any]:
-    """The inverse of `classes_about`, for what was read from ``path``."""
+def classes_from_json(about: Mapping[str, Any], path: object, name: str = "classes") -> npt.NDArray[Any]:
+    """The inverse of `classes_to_json`, for what was read from ``path``."""
     values, kind, dtype = (about.get(key) for key in (name, f"{name}_kind", f"{name}_dtype"))
     whole = isinstance(values, list) and isinstance(kind, str) and isinstance(dtype, str)
     require(whole, "path", path, f"a head saved by PolyReLUClassifier.save, this file names no {name}")
@@ -40,7 +40,7 @@ def classes_of(about: Mapping[str, Any], path: object, name: str = "classes") ->
     return found
 
 
-def feature_names(about: Mapping[str, Any], path: object, dim: int) -> tuple[str, ...] | None:
+def read_feature_names(about: Mapping[str, Any], path: object, dim: int) -> tuple[str, ...] | None:
     """Names of the columns that a head in ``path`` takes, None if they had none."""
     names = about.get("features")
     listed = names is None or (isinstance(names, list) and all(isinstance(one, str) for one in names))
@@ -48,7 +48,7 @@ def feature_names(about: Mapping[str, Any], path: object, dim: int) -> tuple[str
     return None if names is None else tuple(names)
 
 
-def label_name(about: Mapping[str, Any], path: object) -> str | None:
+def read_label_name(about: Mapping[str, Any], path: object) -> str | None:
     """What the labels were called, None if they had no name."""
     name = about.get("label")
     require(name is None or isinstance(name, str), "path", path, "a text as the name of the labels")

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from polyrelu.checks import plain_tensor
 from polyrelu.errors import InputError, require
-from polyrelu.nets.base import drawn
+from polyrelu.nets.base import draw
 
 
 @dataclass(frozen=True)
@@ -35,14 +35,14 @@ class Plan:
 
     def normal(self, *shape: int) -> Tensor:
         """N(0, 1) entries."""
-        return drawn(torch.randn, shape, self.source)
+        return draw(torch.randn, shape, self.source)
 
     def uniform(self, bound: float, *shape: int) -> Tensor:
         """Entries uniform in [-bound, bound]."""
-        return bound * (2 * drawn(torch.rand, shape, self.source) - 1)
+        return bound * (2 * draw(torch.rand, shape, self.source) - 1)
 
 
-class Shape(NamedTuple):
+class InitialWeights(NamedTuple):
     """A start at unit scale, float64: W [width, dim], V [width, outputs], bias [outputs]."""
 
     W: Tensor
@@ -50,18 +50,18 @@ class Shape(NamedTuple):
     bias: Tensor
 
 
-def gaussian(plan: Plan) -> Shape:
+def gaussian(plan: Plan) -> InitialWeights:
     """Every entry N(0, 1)."""
     W = plan.normal(plan.width, plan.dim)
-    return Shape(W, plan.normal(plan.width, plan.outputs), torch.zeros(plan.outputs))
+    return InitialWeights(W, plan.normal(plan.width, plan.outputs), torch.zeros(plan.outputs))
 
 
-def balanced(plan: Plan) -> Shape:
+def balanced(plan: Plan) -> InitialWeights:
     """The gaussian W and the directions of the gaussian v, with |v_j| = |w_j|: gradient flow keeps it so."""
     return _balance(gaussian(plan))
 
 
-def nudged(plan: Plan) -> Shape:
+def nudged(plan: Plan) -> InitialWeights:
     """Non-degenerate start: every w_j moved a fraction ``nudge`` of the way to a random centre.
 
     As printed, w_j has N(0, 1) entries, so for unit centres cos(w_j, mu) gains only nudge/((1 - nudge) sqrt(dim)).
@@ -75,28 +75,28 @@ def nudged(plan: Plan) -> Shape:
     require(0 <= plan.nudge <= 1, "nudge", plan.nudge, "a fraction between 0 and 1")
     W, V, bias = gaussian(plan)
     pick = torch.randint(len(centres), (plan.width,), generator=plan.source)
-    return _balance(Shape(W + plan.nudge * (centres.double().cpu()[pick] - W), V, bias))
+    return _balance(InitialWeights(W + plan.nudge * (centres.double().cpu()[pick] - W), V, bias))
 
 
-def kaiming(plan: Plan) -> Shape:
+def kaiming(plan: Plan) -> InitialWeights:
     """Kaiming-uniform on the transposed first layer (fan-in = width); output layer as torch.nn.Linear."""
     W = plan.uniform(math.sqrt(6 / plan.width), plan.width, plan.dim)
     bound = 1 / math.sqrt(plan.width)
-    return Shape(W, plan.uniform(bound, plan.width, plan.outputs), plan.uniform(bound, plan.outputs))
+    return InitialWeights(W, plan.uniform(bound, plan.width, plan.outputs), plan.uniform(bound, plan.outputs))
 
 
-def zeros(plan: Plan) -> Shape:
+def zeros(plan: Plan) -> InitialWeights:
     """All zero."""
     sizes = (plan.width, plan.dim), (plan.width, plan.outputs), (plan.outputs,)
-    return Shape(*(drawn(torch.zeros, size) for size in sizes))
+    return InitialWeights(*(draw(torch.zeros, size) for size in sizes))
 
 
-def _balance(shape: Shape) -> Shape:
+def _balance(shape: InitialWeights) -> InitialWeights:
     r, s = (torch.linalg.vector_norm(rows, dim=1, keepdim=True) for rows in (shape.W, shape.V))
     return shape._replace(V=shape.V / s * r)
 
 
-INITIALISATIONS: dict[str, Callable[[Plan], Shape]] = {
+INITIALISATIONS: dict[str, Callable[[Plan], InitialWeights]] = {
     "gaussian": gaussian,
     "balanced": balanced,
     "nudged": nudged,

@@ -99,7 +99,7 @@ class Polar:
         return self
 
 
-class Held(NamedTuple):
+class ScaledWeights(NamedTuple):
     """The tensors of a net: w_j = exp(log_scale_j + log_balance_j) weight_j, and v_j likewise.
 
     v_j = exp(log_scale_j - log_balance_j) output_j, with ``weight`` [width, dim] and ``output`` [outputs, width].
@@ -120,14 +120,14 @@ def unit_rows(rows: Tensor) -> tuple[Tensor, Tensor]:
     return rows / norm.clamp_min(1.0), (largest.log() + norm.log())[:, 0]
 
 
-def polar_of(W: Tensor, V: Tensor) -> Polar:
+def polar_form(W: Tensor, V: Tensor) -> Polar:
     """Polar form in float64 of rows w_j of ``W`` [width, dim] and rows v_j of ``V`` [width, outputs]."""
     u, log_r = unit_rows(W)
     q, log_s = unit_rows(V)
     return Polar(u, q, log_r, log_s)
 
 
-def hold(polar: Polar, dtype: torch.dtype) -> Held:
+def scaled_weights(polar: Polar, dtype: torch.dtype) -> ScaledWeights:
     """Tensors of ``dtype`` for these neurons: plain where both norms are comfortable, the rest in the logs.
 
     ``log_scale`` takes the geometric mean of the two norms; ``log_balance`` their ratio, and only where that
@@ -144,4 +144,4 @@ def hold(polar: Polar, dtype: torch.dtype) -> Held:
     log_balance = torch.where(plain | (uneven.abs() < limit), 0.0, uneven)
     weight = u * (log_r - log_scale - log_balance).exp()[:, None]
     output = q * (log_s - log_scale + log_balance).exp()[:, None]
-    return Held(weight.to(dtype), output.T.contiguous().to(dtype), log_scale, log_balance)
+    return ScaledWeights(weight.to(dtype), output.T.contiguous().to(dtype), log_scale, log_balance)

@@ -24,9 +24,9 @@ from polyrelu.checks import (
     whole_number,
 )
 from polyrelu.errors import require
-from polyrelu.nets.base import Net, generator, no_larger_than
+from polyrelu.nets.base import Net, generator, sizes_limited_by
 from polyrelu.nets.initialisation import INITIALISATIONS, Plan
-from polyrelu.nets.polar import Held, Polar, hold, polar_of
+from polyrelu.nets.polar import Polar, ScaledWeights, polar_form, scaled_weights
 from polyrelu.nets.relu_power import relu_power
 
 M = TypeVar("M", bound=nn.Module)
@@ -96,7 +96,9 @@ class PolyReLUNet(Net):
         }
         plan = Plan(self.dim, self.width, self.outputs, generator(seed), centres, self.start["nudge"])
         shape = INITIALISATIONS[init](plan)
-        held = hold(polar_of(shape.W, shape.V).shifted(math.log(self.start["scale"])), floating_dtype(dtype))
+        held = scaled_weights(
+            polar_form(shape.W, shape.V).shifted(math.log(self.start["scale"])), floating_dtype(dtype)
+        )
         self.weight = nn.Parameter(held.weight)
         self.output = nn.Parameter(held.output)
         drawn = (self.start["scale"] * shape.bias).to(dtype)
@@ -177,7 +179,7 @@ class PolyReLUNet(Net):
             require(given == wanted, f"polar.{name}.shape[1]", given, str(wanted))
         config = {**like.config(), "width": polar.width}
         net = cls._empty(config).to(like.weight.device)
-        net._take(hold(polar.require_finite(), net.dtype))
+        net._take(scaled_weights(polar.require_finite(), net.dtype))
         with torch.no_grad():
             if net.bias is not None and like.bias is not None:
                 net.bias.copy_(like.bias)
@@ -202,7 +204,7 @@ class PolyReLUNet(Net):
     @classmethod
     def restore(cls, config: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> PolyReLUNet:
         """The net that had this ``config()`` and these ``state_dict()`` tensors."""
-        with no_larger_than(config, tensors):
+        with sizes_limited_by(config, tensors):
             net = cls._empty(config)
         net.fill(tensors)
         return net
@@ -216,24 +218,24 @@ class PolyReLUNet(Net):
         return net
 
     def _polar(self) -> Polar:
-        plain = polar_of(self.weight, self.output.T)
+        plain = polar_form(self.weight, self.output.T)
         up, down = self.log_scale + self.log_balance, self.log_scale - self.log_balance
         return Polar(plain.u, plain.q, plain.log_r + up, plain.log_s + down)
 
-    def _take(self, held: Held) -> None:
+    def _take(self, held: ScaledWeights) -> None:
         self.weight.data, self.output.data = held.weight, held.output
         self.log_scale, self.log_balance = held.log_scale, held.log_balance
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> PolyReLUNet:
         """``.to``, ``.float``, ``.double``: the logs stay float64, and neurons the new dtype cannot hold move there."""
         dtype = floating_dtype(fn(torch.empty(0, dtype=self.dtype, device=self.weight.device)).dtype)
-        held = hold(self._polar(), dtype) if dtype != self.dtype else None
+        held = scaled_weights(self._polar(), dtype) if dtype != self.dtype else None
         logs = self.log_scale, self.log_balance
         super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
         device = self.weight.device
         self.log_scale, self.log_balance = (log.to(device) for log in logs)
         if held is not None:
-            held = Held(*(tensor.to(device) for tensor in held))
+            held = ScaledWeights(*(tensor.to(device) for tensor in held))
             same = (held.log_scale == self.log_scale) & (held.log_balance == self.log_balance)
             weight = torch.where(same[:, None], self.weight.detach(), held.weight)
             self._take(held._replace(weight=weight, output=torch.where(same, self.output.detach(), held.output)))
@@ -244,7 +246,7 @@ class PolyReLUNet(Net):
         return ", ".join(f"{key}={value}" for key, value in self.config().items())
 
 
-def doubled(module: M) -> M:
+def as_float64(module: M) -> M:
     """``module`` itself in float64 with every number as it is, for proofs.
 
     ``.double()`` also moves neurons from the logs to plain weights where float64 holds these, and rounds each class on
@@ -252,7 +254,8 @@ def doubled(module: M) -> M:
     """
     nets = [net for net in module.modules() if isinstance(net, PolyReLUNet)]
     held = [
-        Held(net.weight.detach().double(), net.output.detach().double(), net.log_scale, net.log_balance) for net in nets
+        ScaledWeights(net.weight.detach().double(), net.output.detach().double(), net.log_scale, net.log_balance)
+        for net in nets
     ]
     module.double()
     for net, numbers in zip(nets, held, strict=True):

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from polyrelu.checks import choice, floating_dtype, whole_number, whole_numbers
 from polyrelu.errors import InputError, require
-from polyrelu.nets.base import Net, afford, generator
+from polyrelu.nets.base import Net, count_numbers, generator
 
 NORMS = {"batch": "batch normalisation after every convolution", "none": "biases, and branches that start at zero"}
 
@@ -59,7 +59,7 @@ class ResNet(Net):
                 steps.append(Step(before, after, stride, norm))
                 before = after
         self.steps = nn.Sequential(*steps)
-        afford(before, outputs)
+        count_numbers(before, outputs)
         self.last = nn.Linear(before, outputs)
         _start(self, seed)
         self.to(floating_dtype(dtype))
@@ -110,7 +110,7 @@ class Step(nn.Module):
 
 
 def _convolution(before: int, after: int, side: int, stride: int, norm: str) -> nn.Module:
-    afford(before, after, side, side)
+    count_numbers(before, after, side, side)
     kernel = nn.Conv2d(before, after, side, stride, padding=side // 2, bias=norm == "none")
     return nn.Sequential(kernel, nn.BatchNorm2d(after)) if norm == "batch" else kernel
 

@@ -54,7 +54,7 @@ KINDS: dict[str, type[Net]] = {
 def save(net: Net, path: str | Path, *, about: Mapping[str, Any] | None = None) -> Path:
     """Write ``net`` to ``path``, whole or not at all; `load` gives back an equal net of the same dtype.
 
-    ``about``: whatever JSON can hold, kept beside the weights for `about`.
+    ``about``: whatever JSON can hold, kept beside the weights for `load_about`.
     """
     kind = type(net).__name__
     require(KINDS.get(kind) is type(net), "net", kind, f"one of {', '.join(KINDS)}")
@@ -108,7 +108,7 @@ def load(path: str | Path) -> Net:
 
 
 @checked
-def about(path: str | Path) -> dict[str, Any]:
+def load_about(path: str | Path) -> dict[str, Any]:
     """What `save` was told about the net in ``path``; {} if nothing. The weights are not read."""
     _require_file(path)
     try:

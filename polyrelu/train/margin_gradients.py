@@ -18,9 +18,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from polyrelu.data import BLOCK, Dataset
-from polyrelu.nets import Polar, PolyReLUNet, relu_power
-from polyrelu.nets.baselines import TwoLayer
-from polyrelu.nets.polar import unit_rows
+from polyrelu.nets import Polar, PolyReLUNet, TwoLayer, relu_power, unit_rows
 
 ENTRIES = 1 << 25  # numbers in a block of gradients: 256 MB
 

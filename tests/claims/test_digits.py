@@ -11,8 +11,7 @@ from polyrelu.claims.claim import PROFILES, Measured, Verdict, at
 from polyrelu.claims.judge import GOOD, Outcome, judge
 from polyrelu.claims.nets_of_digits import NAMES, Head, accuracy, images, sides
 from polyrelu.data import Dataset
-from polyrelu.nets import PolyReLUNet
-from polyrelu.nets.polar import polar_of
+from polyrelu.nets import PolyReLUNet, polar_form
 from polyrelu.report.paper_figures.mv24.digits import FIGURES
 
 ROOMS = (digits, digits_parity, digits_inputs, inconsistencies_digits)
@@ -136,7 +135,7 @@ def first_coordinate():
     """f(x) = x_0 - 1/2: robust to |x_0 - 1/2| in every norm."""
     like = PolyReLUNet(3, 2, 1, centre=torch.full((3,), 0.5), dtype=torch.float64)
     axis = torch.tensor([[1.0, 0, 0], [-1.0, 0, 0]]).double()
-    return PolyReLUNet.from_polar(polar_of(axis, torch.tensor([[1.0], [-1.0]]).double()), like=like)
+    return PolyReLUNet.from_polar(polar_form(axis, torch.tensor([[1.0], [-1.0]]).double()), like=like)
 
 
 @pytest.mark.parametrize("norm", NAMES)
@@ -157,7 +156,7 @@ def test_three_sides_of_a_net_with_known_radii(norm, monkeypatch):
 def test_accuracy_of_several_classes():
     net = PolyReLUNet(2, 2, 1, 2, dtype=torch.float64)
     eye = torch.eye(2).double()
-    net = PolyReLUNet.from_polar(polar_of(eye, eye), like=net)
+    net = PolyReLUNet.from_polar(polar_form(eye, eye), like=net)
     data = Dataset(torch.tensor([[1.0, 0], [0, 1.0], [1.0, 0], [0, 2.0]]).double(), torch.tensor([0, 1, 1, 1]))
     assert accuracy(net, data) == 0.75
 

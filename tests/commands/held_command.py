@@ -52,7 +52,7 @@ def hold(place, number):
 
 if __name__ == "__main__":
     if os.environ.get("STAND_IN_NETWORK"):
-        embed = importlib.import_module("polyrelu.data.images.embed")
+        embed = importlib.import_module("polyrelu.data.images.embeddings")
         embed.NETWORKS["efficientnet-lite0"] = lambda: lambda pixels: pixels.float().mean(dim=(2, 3))
     for one in filter(None, os.environ.get("SET", "").split(";")):
         place, _, value = one.partition("=")

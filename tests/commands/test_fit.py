@@ -13,11 +13,10 @@ from typer.testing import CliRunner
 
 import polyrelu
 from polyrelu.cli import main as cli
-from polyrelu.data.splits import rows_of
-from polyrelu.data.tables.table import read_table
+from polyrelu.data import split_rows
+from polyrelu.data.tables import read_table_file
 from polyrelu.estimator import PolyReLUClassifier
-from polyrelu.nets import ReadOut
-from polyrelu.nets.store import about
+from polyrelu.nets import ReadOut, load_about
 from polyrelu.workflows.fit import fit as heads
 
 QUICK = ("--width", 12, "--epochs", 300, "--quiet")
@@ -80,7 +79,7 @@ def test_the_numbers_are_those_of_the_head_on_the_held_out_fifth(table, done):
     assert (found["rows"], found["held_out"], found["columns"], found["points"]) == (120, 30, 6, 3)
     assert found["classes"] == ["cat", "dog"]
     assert found["sub_classes"] == 4
-    whole = read_table(table, fine="breed")
+    whole = read_table_file(table, fine="breed")
     head, test = PolyReLUClassifier.load(out), whole.part("test")
     del head.feature_names_in_  # arrays have no names
     assert isinstance(head.net_, ReadOut)
@@ -88,7 +87,7 @@ def test_the_numbers_are_those_of_the_head_on_the_held_out_fifth(table, done):
     train = whole.part("train").X
     typical = np.median(np.linalg.norm(train - train.mean(0), axis=1))
     assert found["median_centred_norm"] == pytest.approx(typical, rel=1e-12)
-    order = np.sort(rows_of(150, "test", "").numpy())[np.random.default_rng(0).permutation(30)[:3]]
+    order = np.sort(split_rows(150, "test", "").numpy())[np.random.default_rng(0).permutation(30)[:3]]
     bracket = head.certify(whole.X[order], whole.y[order], tol=0.02, budget=polyrelu.Budget(nodes=10))
     for row, fraction in zip(found["radii"], (0.1, 0.2, 0.3), strict=True):
         assert row["radius"] == pytest.approx(fraction * typical)
@@ -97,7 +96,7 @@ def test_the_numbers_are_those_of_the_head_on_the_held_out_fifth(table, done):
 
 
 def test_what_the_file_says_about_itself(done):
-    said = about(done[1])
+    said = load_about(done[1])
     assert said["classes"] == ["cat", "dog"]
     assert said["features"] == list(NAMES)
     assert said["label"] == "kind"
@@ -210,7 +209,7 @@ def stored(folder, name):
         np.savez(path, X=rows[:4], y=kinds[:4])
     elif name == "rare.npz":
         y = kinds.copy()
-        y[rows_of(20, "test", name)[0]] = "emu"  # the only one, and held out
+        y[split_rows(20, "test", name)[0]] = "emu"  # the only one, and held out
         np.savez(path, X=rows, y=y)
     elif name == "cut.npz":
         np.savez(path, X=rows, y=kinds)
@@ -271,7 +270,7 @@ def test_only_a_net_is_replaced(tmp_path):
     assert "ends in .safetensors" in command(*words, table).stderr
     polyrelu.save(polyrelu.PolyReLUNet(3, 4), tmp_path / "net.safetensors")
     assert command(*words, tmp_path / "net.safetensors").exit_code == 0
-    assert about(tmp_path / "net.safetensors")["classes"] == ["cat", "dog"]
+    assert load_about(tmp_path / "net.safetensors")["classes"] == ["cat", "dog"]
 
 
 @pytest.mark.parametrize("method", ["fit", "save"])  # in "certify" the trained head is kept: test_interrupt_heads.py

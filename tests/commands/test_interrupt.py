@@ -43,9 +43,11 @@ DROPPED = {
                   "0 of 6 settings are kept. Go on with: polyrelu sweep slow.toml"),
     "sweep status": (["sweep", "status", "out"], "polyrelu.sweep:status:1", NEW),
     "sweep export": (["sweep", "export", "out", "--to", "table.csv"], "polyrelu.sweep:export:1", NEW),
-    "data list": (["data", "list"], "polyrelu.data.images.fetch:cached:1", NEW),
-    "data fetch": (["data", "fetch", "mnist"], "polyrelu.data.images.fetch:output_folder:1", "nothing of it is kept"),
-    "data embed": (["data", "embed", "{made}/images", "-o", "out/e.npz"], "polyrelu.data.images.embed:list_images:1",
+    "data list": (["data", "list"], "polyrelu.data.images.downloads:cached:1", NEW),
+    "data fetch": (["data", "fetch", "mnist"], "polyrelu.data.images.downloads:output_folder:1",
+                   "nothing of it is kept"),
+    "data embed": (["data", "embed", "{made}/images", "-o", "out/e.npz"],
+                   "polyrelu.data.images.embeddings:list_images:1",
                    "the same command goes on from what is done"),
 }  # fmt: skip
 

@@ -11,7 +11,7 @@ from interrupting import AGAIN, NEW, Command, finished
 
 import polyrelu
 from polyrelu.estimator import PolyReLUClassifier
-from polyrelu.nets.store import about
+from polyrelu.nets import load_about
 
 pytestmark = [
     pytest.mark.waits,
@@ -34,14 +34,14 @@ def test_fit_keeps_the_head_of_the_whole_passes(made, tmp_path):
         "measured. The same command trains it to the end." in said
     )
     kept = tmp_path / "head.safetensors"
-    assert about(kept)["stopped_after_passes"] == 2
-    assert about(kept)["median_centred_norm"] > 0
+    assert load_about(kept)["stopped_after_passes"] == 2
+    assert load_about(kept)["median_centred_norm"] > 0
     finished(tmp_path, "fit", made / "rows.npz", "--width", 6, "--epochs", 2, "-o", "two.safetensors")
-    assert "stopped_after_passes" not in about(tmp_path / "two.safetensors")
+    assert "stopped_after_passes" not in load_about(tmp_path / "two.safetensors")
     assert all(torch.equal(a, b) for a, b in zip(weights(kept), weights(tmp_path / "two.safetensors"), strict=True))
     assert PolyReLUClassifier.load(kept).n_iter_ == 2
     finished(tmp_path, "fit", made / "rows.npz", "--width", 6, "--epochs", 9, "-o", "head.safetensors")
-    assert "stopped_after_passes" not in about(kept)  # the same command has replaced it
+    assert "stopped_after_passes" not in load_about(kept)  # the same command has replaced it
     assert [path.name for path in tmp_path.glob("*stopped*")] == []
 
 
@@ -78,7 +78,7 @@ def test_fit_that_is_stopped_spares_a_finished_head(made, tmp_path):
     assert code == 130 and "the head after 2 whole passes is in head-stopped.safetensors" in said
     assert "; head.safetensors is as it was" in said
     assert (tmp_path / "head.safetensors").read_bytes() == before
-    assert about(tmp_path / "head-stopped.safetensors")["stopped_after_passes"] == 2
+    assert load_about(tmp_path / "head-stopped.safetensors")["stopped_after_passes"] == 2
 
 
 def test_fit_that_is_being_measured_keeps_the_trained_head(made, tmp_path):
@@ -88,7 +88,7 @@ def test_fit_that_is_being_measured_keeps_the_trained_head(made, tmp_path):
     assert code == 130 and "interrupted; the head is trained and in head.safetensors, but not measured" in said
     finished(tmp_path, *words, "whole.safetensors")
     both = [tmp_path / name for name in ("head.safetensors", "whole.safetensors")]
-    assert about(both[0]) == about(both[1])
+    assert load_about(both[0]) == load_about(both[1])
     assert all(torch.equal(a, b) for a, b in zip(*map(weights, both), strict=True))
     finished(tmp_path, *shlex.split(said.split("Measure it with: polyrelu ")[1]), "--limit", 2, "--budget-nodes", 1)
 

@@ -134,13 +134,13 @@ def test_measurements_are_kept_and_the_command_goes_on(made, tmp_path, name):
 
 
 def test_embedding_goes_on_to_the_same_numbers(made, tmp_path):
-    small = {"SET": "polyrelu.data.images.embed:BLOCK=2", "STAND_IN_NETWORK": "1"}
+    small = {"SET": "polyrelu.data.images.embeddings:BLOCK=2", "STAND_IN_NETWORK": "1"}
     words = ("data", "embed", made / "images", "-o", "e.npz", "--batch", 1)
-    run = Command(tmp_path, *words, hold="polyrelu.data.images.embed:_block:3", **small)
+    run = Command(tmp_path, *words, hold="polyrelu.data.images.embeddings:_block:3", **small)
     code, said = run.until("held").press().end()
     assert code == 130 and "the same command goes on from what is done" in said
     assert len(list((tmp_path / "e.npz.parts").iterdir())) == 2 and not (tmp_path / "e.npz").exists()
-    again = Command(tmp_path, *words, hold="polyrelu.data.images.embed:_block:2", **small)
+    again = Command(tmp_path, *words, hold="polyrelu.data.images.embeddings:_block:2", **small)
     assert again.end()[0] == 0 and "held" not in again.said["stderr"]  # one block was left
     assert Command(tmp_path, *words[:4], "whole.npz", *words[5:], **small).end()[0] == 0
     with np.load(tmp_path / "e.npz") as resumed, np.load(tmp_path / "whole.npz") as whole:

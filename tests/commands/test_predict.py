@@ -15,9 +15,8 @@ from typer.testing import CliRunner
 
 from polyrelu import Budget
 from polyrelu.cli import main as cli
+from polyrelu.data import InputSchema, Table
 from polyrelu.data.tables import csv_parquet as _sheets
-from polyrelu.data.tables.columns import Takes
-from polyrelu.data.tables.table import Table
 from polyrelu.errors import InputError
 from polyrelu.estimator import PolyReLUClassifier
 from polyrelu.workflows.fit import fit as heads
@@ -213,8 +212,8 @@ def test_what_is_refused(tmp_path, two, three):
 
 
 def test_a_head_says_what_it_takes(two, three):
-    assert predictions.read_head(str(two[1]))[1:] == (Takes(4, NAMES, "kind"), 2.0)
-    assert predictions.read_head(str(three[1]))[1:] == (Takes(4, None, None), 2.0)
+    assert predictions.read_head(str(two[1]))[1:] == (InputSchema(4, NAMES, "kind"), 2.0)
+    assert predictions.read_head(str(three[1]))[1:] == (InputSchema(4, None, None), 2.0)
 
 
 # --------------------------------------------------------------------------------------------------------- evaluate

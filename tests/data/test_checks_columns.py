@@ -9,10 +9,10 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from polyrelu.data.tables.columns import FEWEST, Takes, as_labels, lay_out, names_rows, whole
+from polyrelu.data.tables.columns import FEWEST, InputSchema, as_whole_numbers, label_column, lay_out, names_rows
 from polyrelu.data.tables.csv_parquet import _is_header, _is_text
-from polyrelu.data.tables.table import open_table, read_table
-from polyrelu.data.tables.table_dataset import read_file
+from polyrelu.data.tables.table import open_table, read_table_file
+from polyrelu.data.tables.table_dataset import read_dataset_file
 from polyrelu.errors import InputError
 
 PATH = Path("table.csv")
@@ -23,11 +23,11 @@ def laid(names, text=(), *, headed=True, label=None, fine=None, takes=None, dist
 
 
 def test_a_numbered_label_is_one_of_a_table_without_header():
-    assert Takes(2, None, "3").numbered(3)
-    assert not Takes(2, ("a", "b"), "3").numbered(3)  # the head knows names
-    assert not Takes(2, None, None).numbered(3)  # no label at all
-    assert not Takes(2, None, "y").numbered(3)  # a name, no number
-    assert not Takes(2, None, "3").numbered(2)  # no column more than it takes
+    assert InputSchema(2, None, "3").numbered(3)
+    assert not InputSchema(2, ("a", "b"), "3").numbered(3)  # the head knows names
+    assert not InputSchema(2, None, None).numbered(3)  # no label at all
+    assert not InputSchema(2, None, "y").numbered(3)  # a name, no number
+    assert not InputSchema(2, None, "3").numbered(2)  # no column more than it takes
 
 
 def test_labels_by_the_name_given_a_usual_one_or_the_last():
@@ -66,9 +66,9 @@ def test_text_is_left_out_where_it_names_the_rows_and_only_there():
         ({"names": ["1", "2"], "headed": False, "label": "z"}, "label=z: expected a column number from 1 to 2"),
         ({"names": ["1", "2"], "headed": False, "label": "3"}, "label=3: expected a column number from 1 to 2"),
         ({"names": ["1", "2"], "headed": False, "label": "0"}, "label=0: expected a column number from 1 to 2"),
-        ({"names": ["a", "b"], "takes": Takes(2, ("a", "c"))}, "has no column 'c', which the head takes"),
-        ({"names": ["a", "b", "c"], "takes": Takes(4)}, "has 3 columns beside the labels, but the head takes 4"),
-        ({"names": ["a"], "takes": Takes(2)}, "has 1 columns beside the labels, but the head takes 2"),
+        ({"names": ["a", "b"], "takes": InputSchema(2, ("a", "c"))}, "has no column 'c', which the head takes"),
+        ({"names": ["a", "b", "c"], "takes": InputSchema(4)}, "has 3 columns beside the labels, but the head takes 4"),
+        ({"names": ["a"], "takes": InputSchema(2)}, "has 1 columns beside the labels, but the head takes 2"),
     ],
     ids=str,
 )
@@ -84,14 +84,14 @@ def test_columns_are_called_by_number_without_a_header():
 
 
 def test_a_head_takes_its_columns_and_labels_need_not_be_there():
-    found = laid(["b", "x", "a"], takes=Takes(2, ("a", "b")))
+    found = laid(["b", "x", "a"], takes=InputSchema(2, ("a", "b")))
     assert found.features == (2, 0) and found.label is None
-    assert laid(["b", "y", "a"], takes=Takes(2, ("a", "b"), "y")).label == 1
-    assert laid(["p", "q"], takes=Takes(2)).label is None
-    assert laid(["p", "q", "r"], takes=Takes(2)).label == 2  # one column more than it takes
-    assert laid(["p", "q", "r"], text=[2], takes=Takes(2)).label == 2
-    assert laid(["1", "2", "3"], headed=False, takes=Takes(2, None, "1")).label == 0
-    assert laid(["a"], takes=Takes(1)).features == (0,)
+    assert laid(["b", "y", "a"], takes=InputSchema(2, ("a", "b"), "y")).label == 1
+    assert laid(["p", "q"], takes=InputSchema(2)).label is None
+    assert laid(["p", "q", "r"], takes=InputSchema(2)).label == 2  # one column more than it takes
+    assert laid(["p", "q", "r"], text=[2], takes=InputSchema(2)).label == 2
+    assert laid(["1", "2", "3"], headed=False, takes=InputSchema(2, None, "1")).label == 0
+    assert laid(["a"], takes=InputSchema(1)).features == (0,)
 
 
 @pytest.mark.parametrize(
@@ -110,18 +110,24 @@ def test_a_head_takes_its_columns_and_labels_need_not_be_there():
 def test_a_row_without_a_label_is_named(cells, text, row):
     layout = laid(["a", "y"])
     with pytest.raises(InputError, match=f"data row {row + 7}, column y"):
-        as_labels(cells, text, layout, 1, first=7)
+        label_column(cells, text, layout, 1, first=7)
 
 
 def test_labels_keep_their_type():
     layout = laid(["a", "y"])
     for cells in (np.array([1, 2]), np.array([True, False]), np.array([1, 2], "u1")):
-        assert as_labels(cells, False, layout, 1) is cells and whole(cells) is cells
-    assert whole(np.array([1.0, 2.0])).dtype == np.int64 and whole(np.array([1.5, 2.0])).dtype == np.float64
-    assert whole(np.array([2.0**53])).dtype == np.float64 and whole(np.array([2.0**53 - 1])).dtype == np.int64
-    assert whole(np.array([-(2.0**53)])).dtype == np.float64
-    assert whole(np.array([str(2**60 + 1)])).tolist() == [2**60 + 1]
-    assert whole(np.array(["1e3", "2.5"])).tolist() == [1000.0, 2.5]
+        assert label_column(cells, False, layout, 1) is cells and as_whole_numbers(cells) is cells
+    assert (
+        as_whole_numbers(np.array([1.0, 2.0])).dtype == np.int64
+        and as_whole_numbers(np.array([1.5, 2.0])).dtype == np.float64
+    )
+    assert (
+        as_whole_numbers(np.array([2.0**53])).dtype == np.float64
+        and as_whole_numbers(np.array([2.0**53 - 1])).dtype == np.int64
+    )
+    assert as_whole_numbers(np.array([-(2.0**53)])).dtype == np.float64
+    assert as_whole_numbers(np.array([str(2**60 + 1)])).tolist() == [2**60 + 1]
+    assert as_whole_numbers(np.array(["1e3", "2.5"])).tolist() == [1000.0, 2.5]
 
 
 def test_ten_different_texts_name_the_rows():
@@ -174,16 +180,16 @@ def test_files_without_rows_or_labels(tmp_path):
     for lines, message in (("", "is empty"), ("a,b,y\n", "below its header"), ("\n\n", "is empty")):
         (tmp_path / "a.csv").write_text(lines)
         with pytest.raises(InputError, match=message):
-            read_table(tmp_path / "a.csv")
+            read_table_file(tmp_path / "a.csv")
     (tmp_path / "a.csv").write_text("a,b,y\n1,,u\n2,,v\n")
     with pytest.raises(InputError, match="data row 1, column b: expected a number, found ''"):
-        read_table(tmp_path / "a.csv")
+        read_table_file(tmp_path / "a.csv")
     np.save(tmp_path / "a.npy", np.eye(3))
     with pytest.raises(InputError, match=r"beside it in a_y\.npy"):
-        read_file(tmp_path / "a.npy")
+        read_dataset_file(tmp_path / "a.npy")
     np.savez(tmp_path / "a.npz", X=np.eye(3))
     with pytest.raises(InputError, match=r"X \(n, D\) and y \(n,\) inside"):
-        read_file(tmp_path / "a.npz")
+        read_dataset_file(tmp_path / "a.npz")
 
 
 def test_a_parquet_table_that_unpacks_to_far_more_than_it_is(tmp_path, monkeypatch):
@@ -196,17 +202,17 @@ def test_a_parquet_table_that_unpacks_to_far_more_than_it_is(tmp_path, monkeypat
     parquet.write_table(
         pyarrow.table({"x": np.zeros(10**5), "v": [[1.0, 2.0]] * 10**5, "y": ["a", "b"] * 50_000}), path
     )
-    assert len(read_table(path).X) == 10**5  # small enough in any case
+    assert len(read_table_file(path).X) == 10**5  # small enough in any case
     monkeypatch.setattr(_sheets, "SMALL", 4 * 10**5 * 8)
     monkeypatch.setattr(_sheets, "RATIO", 1)
-    assert len(read_table(path).X) == 10**5
+    assert len(read_table_file(path).X) == 10**5
     monkeypatch.setattr(_sheets, "SMALL", 4 * 10**5 * 8 - 1)
     with pytest.raises(
         InputError, match=r"a\.parquet: [\d,]+ bytes that unpack to 400,000 numbers: expected at most 1 times"
     ):
-        read_table(path)
+        read_table_file(path)
     monkeypatch.setattr(_sheets, "RATIO", 10**4)
-    assert len(read_table(path).X) == 10**5
+    assert len(read_table_file(path).X) == 10**5
 
 
 def test_parquet_tables_that_hold_nothing(tmp_path):
@@ -219,11 +225,11 @@ def test_parquet_tables_that_hold_nothing(tmp_path):
     for table in ({}, {"x": numbers, "y": text}, {"x": empty, "y": text}):
         parquet.write_table(pyarrow.table(table), path)
         with pytest.raises(InputError, match="the table is empty"):
-            read_table(path)
+            read_table_file(path)
     for row, found in (([], "0 numbers"), (None, "nothing"), ([1.0], "1 numbers")):
         parquet.write_table(pyarrow.table({"x": [[1.0, 2.0], row], "y": ["a", "b"]}), path)
         with pytest.raises(InputError, match=f"data row 2, column x: expected 2 numbers.*found {found}"):
-            read_table(path)
+            read_table_file(path)
 
 
 @pytest.mark.parametrize("suffix", ["npz", "safetensors"])
@@ -244,9 +250,9 @@ def test_what_is_guessed_is_said_and_nothing_else(tmp_path, suffix):
     assert open_table(written(features=X, y=y)).said == ("Rows are the array 'features'.",)
     both = written(X=X, y=y, mine=other)
     assert open_table(both, label="mine").y.tolist() == [2, 2, 3]
-    assert open_table(both, takes=Takes(3, None, "mine")).y.tolist() == [2, 2, 3]
-    assert open_table(both, label="y", takes=Takes(3, None, "mine")).y.tolist() == [0, 1, 0]
-    assert open_table(both, takes=Takes(3, None, "yours")).y.tolist() == [0, 1, 0]
+    assert open_table(both, takes=InputSchema(3, None, "mine")).y.tolist() == [2, 2, 3]
+    assert open_table(both, label="y", takes=InputSchema(3, None, "mine")).y.tolist() == [0, 1, 0]
+    assert open_table(both, takes=InputSchema(3, None, "yours")).y.tolist() == [0, 1, 0]
     assert open_table(written(X=y, embeddings=X), label="X").X.shape == (3, 3)  # rows are what is left
     assert open_table(written(X=y, embeddings=X, y=y), fine="X").fine.tolist() == [0, 1, 0]
 

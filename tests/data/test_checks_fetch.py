@@ -15,7 +15,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from polyrelu.data.images import fetch
+from polyrelu.data.images import downloads as fetch
 from polyrelu.errors import InputError
 
 
@@ -129,7 +129,7 @@ def test_no_code_in_an_archive_or_in_the_cache_is_run(tmp_path, cache, monkeypat
     monkeypatch.setattr(fetch, "fetch", lambda name: fetched.append(name) or good)
     good = tmp_path / "good.npz"
     np.savez(good, **{field: np.zeros((2, 4) if field[-1] == "x" else 2, np.uint8) for field in fetch.FIELDS})
-    assert fetch.images("mnist").keys() == set(fetch.FIELDS) and fetched == ["mnist"]
+    assert fetch.load_images("mnist").keys() == set(fetch.FIELDS) and fetched == ["mnist"]
     assert not trace.exists()
 
 

@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from polyrelu.data.labels import as_clusters, as_labels, plain_tensor
-from polyrelu.data.tables.table import open_table, read_table, table_blocks
-from polyrelu.data.tables.table_dataset import as_label_numbers, read_file
+from polyrelu.data.tables.table import open_table, read_table_blocks, read_table_file
+from polyrelu.data.tables.table_dataset import as_label_numbers, read_dataset_file
 from polyrelu.errors import InputError
 
 CPU = torch.device("cpu")
@@ -152,11 +152,11 @@ def test_no_code_in_any_array_is_run(tmp_path, part, suffix, reader):
         return  # sub-classes of a file are not asked for there
     with pytest.raises(InputError, match=r"Python objects|damaged|cut short|numbers|text"):
         if reader == "read_file":
-            read_file(path)
+            read_dataset_file(path)
         elif reader == "table_blocks":
-            list(table_blocks(path, fine=fine))
+            list(read_table_blocks(path, fine=fine))
         else:
-            (open_table if reader == "open_table" else read_table)(path, fine=fine)
+            (open_table if reader == "open_table" else read_table_file)(path, fine=fine)
     assert not trace.exists()
 
 
@@ -165,7 +165,7 @@ def test_a_label_file_that_is_named_is_read_without_pickles(tmp_path):
     np.save(tmp_path / "data.npy", np.zeros((2, 3)))
     np.save(tmp_path / "mine.npy", np.array([Bomb(trace)] * 2, dtype=object), allow_pickle=True)
     with pytest.raises(InputError, match="Python objects"):
-        read_table(tmp_path / "data.npy", label="mine.npy")
+        read_table_file(tmp_path / "data.npy", label="mine.npy")
     assert not trace.exists()
 
 
@@ -173,19 +173,19 @@ def test_an_archive_that_is_one_array_is_refused(tmp_path):
     with (tmp_path / "a.npz").open("wb") as stream:
         np.save(stream, np.zeros((2, 3)))
     with pytest.raises(InputError, match=r"name it \.npy"):
-        read_table(tmp_path / "a.npz")
+        read_table_file(tmp_path / "a.npz")
 
 
 def test_of_two_arrays_whose_names_differ_in_case_alone_the_first_holds_the_labels(tmp_path):
     first, second = np.array([0, 1]), np.array([1, 0])
     np.savez(tmp_path / "rows.npz", X=np.zeros((2, 1)), y=first, Y=second)
     np.savez(tmp_path / "swor.npz", X=np.zeros((2, 1)), Y=second, y=first)
-    assert read_table(tmp_path / "rows.npz").y.tolist() == [0, 1]
-    assert read_table(tmp_path / "swor.npz").y.tolist() == [1, 0]
+    assert read_table_file(tmp_path / "rows.npz").y.tolist() == [0, 1]
+    assert read_table_file(tmp_path / "swor.npz").y.tolist() == [1, 0]
 
 
 def test_labels_of_pandas_are_refused_with_what_to_do(tmp_path):
     np.save(tmp_path / "rows.npy", np.ones((4, 2)))
     np.save(tmp_path / "rows_y.npy", np.array(["a", "b"] * 2, dtype=object), allow_pickle=True)
     with pytest.raises(InputError, match=r"rows or labels are Python objects.*y\.astype\(str\) makes text"):
-        read_table(tmp_path / "rows.npy")
+        read_table_file(tmp_path / "rows.npy")

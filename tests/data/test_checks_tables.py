@@ -8,8 +8,8 @@ import torch
 from safetensors.torch import save_file
 
 from polyrelu.data.tables import table as tables
-from polyrelu.data.tables.columns import Takes
-from polyrelu.data.tables.table import as_floats, open_table, read_table, table_blocks
+from polyrelu.data.tables.columns import InputSchema
+from polyrelu.data.tables.table import as_floats, open_table, read_table_blocks, read_table_file
 from polyrelu.errors import InputError
 
 
@@ -33,7 +33,7 @@ def npy(path, X, y=None):
 X, Y = np.arange(12.0).reshape(4, 3), np.array([1, -1, 1, -1])
 
 
-@pytest.mark.parametrize("read", [open_table, read_table, lambda path: list(table_blocks(path))])
+@pytest.mark.parametrize("read", [open_table, read_table_file, lambda path: list(read_table_blocks(path))])
 def test_only_files_with_a_known_ending_are_opened(tmp_path, read):
     (tmp_path / "a.txt").write_text("x,y\n1,2\n")
     with pytest.raises(InputError, match="a file that ends in"):
@@ -74,27 +74,27 @@ def test_what_cannot_be_a_table_is_refused(tmp_path, arrays, message, blocks):
     path = npz(tmp_path, **arrays)
     fine = "fine" if "fine" in arrays else None
     with pytest.raises(InputError, match=message):
-        _ = list(table_blocks(path, fine=fine)) if blocks else read_table(path, fine=fine)
+        _ = list(read_table_blocks(path, fine=fine)) if blocks else read_table_file(path, fine=fine)
 
 
 def test_rows_that_stay_in_their_file_are_checked_too(tmp_path):
     with pytest.raises(InputError, match="X of shape"):
-        list(table_blocks(npy(tmp_path, np.zeros(3))))
+        list(read_table_blocks(npy(tmp_path, np.zeros(3))))
     with pytest.raises(InputError, match="data row 6, column number 2"):
         wrong = np.zeros((7, 3))
         wrong[5, 1] = np.nan
-        list(table_blocks(npy(tmp_path, wrong), size=2))
+        list(read_table_blocks(npy(tmp_path, wrong), size=2))
     with pytest.raises(InputError, match="one label per row"):
-        list(table_blocks(npy(tmp_path, X, Y[:3])))
+        list(read_table_blocks(npy(tmp_path, X, Y[:3])))
 
 
 def test_text_is_checked_chunk_by_chunk_and_never_held_whole(tmp_path, monkeypatch):
     path = csv(tmp_path, "a,b,y", "1,2,u", "3,4,v", "5,nan,u")
     with pytest.raises(InputError, match="data row 3, column b"):
-        list(table_blocks(path))
+        list(read_table_blocks(path))
     monkeypatch.setattr(tables, "open_table", None)  # would read all of it
     good = csv(tmp_path, "a,b,y", "1,2,u", "3,4,v")
-    assert [len(part) for part in table_blocks(good)] == [2]
+    assert [len(part) for part in read_table_blocks(good)] == [2]
 
 
 @pytest.mark.parametrize("kind", ["u1", "i1", "u2", "i2", "?"])
@@ -111,44 +111,44 @@ def test_large_ones_become_float64(kind):
 def test_columns_that_never_change_are_told_unless_a_head_asks(tmp_path):
     for many in (1, 5, 6):
         rows = np.column_stack([np.arange(4.0), *[np.ones(4)] * many])
-        said = " ".join(read_table(npz(tmp_path, X=rows, y=Y)).said)
+        said = " ".join(read_table_file(npz(tmp_path, X=rows, y=Y)).said)
         assert f"{many} of {many + 1} columns hold the same number" in said
         assert said.endswith(", ....") == (many > 5)
-        taken = read_table(npz(tmp_path, X=rows, y=Y), takes=Takes(many + 1))
+        taken = read_table_file(npz(tmp_path, X=rows, y=Y), takes=InputSchema(many + 1))
         assert not any("same number" in one for one in taken.said)
 
 
 def test_a_head_takes_so_many_columns(tmp_path):
     path = npz(tmp_path, X=X, y=Y)
-    assert read_table(path, takes=Takes(3)).X.shape == (4, 3)
+    assert read_table_file(path, takes=InputSchema(3)).X.shape == (4, 3)
     for count in (2, 4):
         with pytest.raises(InputError, match=f"has 3 columns, but the head takes {count}"):
-            read_table(path, takes=Takes(count))
+            read_table_file(path, takes=InputSchema(count))
     with pytest.raises(InputError, match="X of shape"):
-        read_table(npz(tmp_path, X=np.zeros(3), y=Y[:3]), takes=Takes(3))
+        read_table_file(npz(tmp_path, X=np.zeros(3), y=Y[:3]), takes=InputSchema(3))
 
 
 def test_labels_of_archives_as_they_are_meant(tmp_path):
-    assert read_table(npz(tmp_path, X=X, y=Y[:, None])).y.shape == (4,)
-    assert read_table(npz(tmp_path, X=X, y=np.array([b"a", b"b", b"a", b"b"]))).y.tolist() == ["a", "b", "a", "b"]
-    assert read_table(npz(tmp_path, X=X, y=Y.astype(float))).y.dtype == np.int64
-    assert read_table(npz(tmp_path, X=X, y=Y + 0.5)).y.dtype == np.float64
+    assert read_table_file(npz(tmp_path, X=X, y=Y[:, None])).y.shape == (4,)
+    assert read_table_file(npz(tmp_path, X=X, y=np.array([b"a", b"b", b"a", b"b"]))).y.tolist() == ["a", "b", "a", "b"]
+    assert read_table_file(npz(tmp_path, X=X, y=Y.astype(float))).y.dtype == np.int64
+    assert read_table_file(npz(tmp_path, X=X, y=Y + 0.5)).y.dtype == np.float64
 
 
 def test_a_net_is_no_table(tmp_path):
     save_file({"X": torch.zeros(2, 2), "y": torch.zeros(2)}, tmp_path / "a.safetensors", {"format": "polyrelu-net"})
     with pytest.raises(InputError, match="this is a net"):
-        read_table(tmp_path / "a.safetensors")
+        read_table_file(tmp_path / "a.safetensors")
     save_file({"X": torch.rand(2, 2), "y": torch.arange(2)}, tmp_path / "a.safetensors", {"format": "pt"})
-    assert read_table(tmp_path / "a.safetensors").y.tolist() == [0, 1]
+    assert read_table_file(tmp_path / "a.safetensors").y.tolist() == [0, 1]
 
 
 @pytest.mark.parametrize("option", ["label", "fine"])
 def test_an_array_that_is_named_must_be_there(tmp_path, option):
     path = npz(tmp_path, X=X, y=Y)
     with pytest.raises(InputError, match=f"{option}=z: expected the name of an array"):
-        read_table(path, **{option: "z"})
+        read_table_file(path, **{option: "z"})
     with pytest.raises(InputError, match=f"{option}=z.npy: expected an .npy file"):
-        read_table(npy(tmp_path, X, Y), **{option: "z.npy"})
+        read_table_file(npy(tmp_path, X, Y), **{option: "z.npy"})
     with pytest.raises(InputError, match=r"X .n, D. and y .n,. inside"):
-        read_table(npz(tmp_path, y=Y, z=X))
+        read_table_file(npz(tmp_path, y=Y, z=X))

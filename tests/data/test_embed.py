@@ -15,9 +15,9 @@ from typer.testing import CliRunner
 
 from polyrelu.cli.main import app
 from polyrelu.data import Dataset, read
-from polyrelu.data.images import embed
-from polyrelu.data.images.image_folder import list_images, picture
-from polyrelu.data.splits import part
+from polyrelu.data.images import embeddings as embed
+from polyrelu.data.images.image_folder import list_images, load_image
+from polyrelu.data.splits import split_part
 from polyrelu.errors import InputError
 
 
@@ -55,7 +55,7 @@ COLOURS = [[200, 0, 0], [201, 0, 0], [202, 0, 0], [0, 0, 0], [1, 1, 1]]
 
 def test_a_folder_becomes_a_set(folder, tmp_path, seen):
     told = []
-    found = embed.embed(folder, tmp_path / "out.npz", batch=2, progress=lambda *done: told.append(done))
+    found = embed.embed_images(folder, tmp_path / "out.npz", batch=2, progress=lambda *done: told.append(done))
     data = read(str(tmp_path / "out.npz"))
     assert data.rows().tolist() == COLOURS
     assert data.y.tolist() == [0, 0, 0, 1, 1]
@@ -73,7 +73,7 @@ def test_files_that_are_no_image_are_named_and_left_out(folder, tmp_path, seen):
     whole = (folder / "002.dark" / "0.png").read_bytes()
     (folder / "002.dark" / "0.png").write_bytes(whole[: len(whole) // 2])
     (folder / "002.dark" / ".hidden").write_text("nobody looks here")
-    found = embed.embed(folder, tmp_path / "out.npz")
+    found = embed.embed_images(folder, tmp_path / "out.npz")
     assert found.unreadable == {
         "001.red/1.png": "cannot identify image file '1.png'",
         "002.dark/0.png": found.unreadable["002.dark/0.png"],  # PIL's words
@@ -98,13 +98,13 @@ def interrupted(monkeypatch, folder, out, after):
     with monkeypatch.context() as inner:
         inner.setitem(embed.NETWORKS, "efficientnet-lite0", lambda: colours)
         with pytest.raises(KeyboardInterrupt):
-            embed.embed(folder, out, batch=2)
+            embed.embed_images(folder, out, batch=2)
     assert not out.exists()
 
 
 def test_an_interrupted_run_goes_on(folder, tmp_path, seen, monkeypatch):
     interrupted(monkeypatch, folder, tmp_path / "out.npz", after=2)
-    found = embed.embed(folder, tmp_path / "out.npz", batch=2)
+    found = embed.embed_images(folder, tmp_path / "out.npz", batch=2)
     assert seen == [1]
     assert found.fresh == 1
     assert read(str(tmp_path / "out.npz")).rows().tolist() == COLOURS
@@ -114,7 +114,7 @@ def test_an_interrupted_run_goes_on(folder, tmp_path, seen, monkeypatch):
 def test_what_was_kept_of_a_changed_image_does_not_count(folder, tmp_path, seen, monkeypatch):
     interrupted(monkeypatch, folder, tmp_path / "out.npz", after=2)
     plain(folder / "001.red" / "0.png", (7, 8, 9), size=(400, 400))
-    embed.embed(folder, tmp_path / "out.npz", batch=2)
+    embed.embed_images(folder, tmp_path / "out.npz", batch=2)
     assert seen == [2, 1]
     assert read(str(tmp_path / "out.npz")).rows().tolist() == [[7, 8, 9], *COLOURS[1:]]
 
@@ -127,7 +127,7 @@ def test_what_was_kept_of_a_changed_image_of_the_same_size_does_not_count(folder
     plain(image, (7, 8, 9))
     os.utime(image, ns=(before.st_atime_ns, before.st_mtime_ns + 10**9))
     assert image.stat().st_size == before.st_size
-    embed.embed(folder, tmp_path / "out.npz", batch=2)
+    embed.embed_images(folder, tmp_path / "out.npz", batch=2)
     assert read(str(tmp_path / "out.npz")).rows().tolist() == [[7, 8, 9], *COLOURS[1:]]
 
 
@@ -135,7 +135,7 @@ def test_a_damaged_part_is_made_again(folder, tmp_path, seen, monkeypatch):
     interrupted(monkeypatch, folder, tmp_path / "out.npz", after=2)
     for one in (tmp_path / "out.npz.parts").iterdir():
         one.write_bytes(one.read_bytes()[:50])
-    embed.embed(folder, tmp_path / "out.npz", batch=2)
+    embed.embed_images(folder, tmp_path / "out.npz", batch=2)
     assert seen == [2, 2, 1]
     assert read(str(tmp_path / "out.npz")).rows().tolist() == COLOURS
 
@@ -144,11 +144,11 @@ def test_the_middle_of_an_image(tmp_path):
     # 512 x 256 keeps its size (the shorter side is 256 already); columns 144..367 and rows 16..239 are the middle.
     pixels = np.random.default_rng(0).integers(0, 256, (256, 512, 3)).astype(np.uint8)
     Image.fromarray(pixels).save(tmp_path / "wide.png")
-    np.testing.assert_array_equal(picture(tmp_path / "wide.png"), pixels[16:240, 144:368].transpose(2, 0, 1))
+    np.testing.assert_array_equal(load_image(tmp_path / "wide.png"), pixels[16:240, 144:368].transpose(2, 0, 1))
     # Twice as large in both directions, every pixel four times: bilinear averages of equal pixels inside each.
     steps = np.repeat(np.repeat(np.arange(0, 256, 8, dtype=np.uint8)[None, :], 32, 0), 16, 0).repeat(16, 1)
     Image.fromarray(steps).save(tmp_path / "grey.png")  # 512 x 512, 32 bars of 16 columns; 8 columns a bar after it
-    middle = picture(tmp_path / "grey.png")
+    middle = load_image(tmp_path / "grey.png")
     assert middle.shape == (3, 224, 224)
     assert middle[1, 5, 4::8].tolist() == list(range(16, 240, 8))  # the middle of each bar, two bars cut at each side
 
@@ -158,7 +158,7 @@ def test_every_kind_of_image_becomes_three_colours(tmp_path, mode):
     name = tmp_path / ("image.tif" if mode == "CMYK" else "image.png")
     image = Image.new("RGB", (64, 64), (255, 255, 255)).convert(mode)
     image.save(name, **({"transparency": bytes([255] * 256)} if mode == "P" else {}))
-    assert np.unique(picture(name)).tolist() == [255]
+    assert np.unique(load_image(name)).tolist() == [255]
 
 
 # ----------------------------------------------------------------------------------------------------- labels
@@ -209,7 +209,7 @@ def refused(tmp_path, *given, **more):
     """The words of a refusal, after which nothing is left behind."""
     before = sorted(tmp_path.rglob("*"))
     with pytest.raises(InputError) as caught:
-        embed.embed(*given, **more)
+        embed.embed_images(*given, **more)
     assert sorted(tmp_path.rglob("*")) == before
     return str(caught.value)
 
@@ -299,8 +299,8 @@ def test_the_split_is_the_published_one(n):
     data = Dataset(torch.arange(n)[:, None].double(), torch.arange(n) % 3 % 2, name="rows")
     theirs = random_split(range(n), [0.8, 0.2], generator=torch.Generator().manual_seed(0))
     if len(theirs[1]) > 1 and len({int(data.y[row]) for row in theirs[1]}) > 1:
-        assert part(data, "test").rows()[:, 0].tolist() == list(theirs[1])
-    assert part(data, "train").rows()[:, 0].tolist() == list(theirs[0])
+        assert split_part(data, "test").rows()[:, 0].tolist() == list(theirs[1])
+    assert split_part(data, "train").rows()[:, 0].tolist() == list(theirs[0])
 
 
 def test_files_take_parts_and_coarser_labels(tmp_path):
@@ -325,7 +325,7 @@ def test_the_packaged_network(tmp_path):
     from sklearn.datasets import load_sample_image
 
     Image.fromarray(load_sample_image("flower.jpg")).save(tmp_path / "flower.png")
-    pixels = torch.from_numpy(np.stack([picture(tmp_path / "flower.png")]))
+    pixels = torch.from_numpy(np.stack([load_image(tmp_path / "flower.png")]))
     with torch.inference_mode():
         found = embed.efficientnet_lite0()(pixels)
         net = package.EfficientNet.from_name("efficientnet-lite0").eval()

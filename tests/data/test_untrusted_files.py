@@ -17,10 +17,10 @@ from typer.testing import CliRunner
 
 from polyrelu import InputError, data
 from polyrelu.cli import main as cli
-from polyrelu.data.images import fetch
-from polyrelu.data.read_table import read_labelled
+from polyrelu.data.images import downloads as fetch
+from polyrelu.data.read_table import read_table
 from polyrelu.data.relabel import relabel
-from polyrelu.data.tables.table import read_table, table_blocks
+from polyrelu.data.tables.table import read_table_blocks, read_table_file
 
 X = np.random.default_rng(0).normal(size=(12, 3)).astype(np.float32)
 Y = np.arange(12) % 2
@@ -49,10 +49,10 @@ def run(*words):
 
 READERS = {
     "read": lambda path, more: data.read(str(path)),
-    "table": lambda path, more: read_table(path, **more),
-    "blocks": lambda path, more: list(table_blocks(path, **more)),
-    "labelled": lambda path, more: read_labelled(str(path), **more),
-    "part": lambda path, more: read_labelled(f"{path}:train", **more),
+    "table": lambda path, more: read_table_file(path, **more),
+    "blocks": lambda path, more: list(read_table_blocks(path, **more)),
+    "labelled": lambda path, more: read_table(str(path), **more),
+    "part": lambda path, more: read_table(f"{path}:train", **more),
 }
 
 
@@ -108,7 +108,7 @@ def test_nor_by_a_command(tmp_path, option, kind):
 def test_nor_from_the_cache_of_fetched_sets(tmp_path, monkeypatch):
     monkeypatch.setenv("POLYRELU_DATA", str(tmp_path))
     nothing = fetch.Source("nowhere", lambda folder: tmp_path / "nothing", fetch._read)
-    monkeypatch.setitem(fetch.SETS, "mnist", replace(fetch.SETS["mnist"], sources=(nothing,)))
+    monkeypatch.setitem(fetch.DOWNLOADS, "mnist", replace(fetch.DOWNLOADS["mnist"], sources=(nothing,)))
     trace, pixels = tmp_path / "trace", np.zeros((3, 784), np.uint8)
     for train_y in (
         poisoned(trace, 3),

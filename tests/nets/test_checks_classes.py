@@ -9,8 +9,8 @@ from safetensors.torch import save_file
 
 from polyrelu.errors import InputError
 from polyrelu.nets import PolyReLUNet, load_reference, save
-from polyrelu.nets.class_names import classes_about, classes_of
-from polyrelu.nets.store import about
+from polyrelu.nets.class_names import classes_from_json, classes_to_json
+from polyrelu.nets.store import load_about
 
 GOOD = [np.array([3, 5]), np.array([1.5, 2.5]), np.array(["a", "bc"]), np.array([True, False]), np.array([1], "u1")]
 
@@ -18,14 +18,14 @@ GOOD = [np.array([3, 5]), np.array([1.5, 2.5]), np.array(["a", "bc"]), np.array(
 @pytest.mark.parametrize("classes", [*GOOD, np.array(["a", "b"], dtype=object)], ids=lambda one: str(one.dtype))
 def test_classes_come_back_in_the_type_they_had(classes):
     for name in ("classes", "fine"):
-        again = classes_of(classes_about(classes, name), "path", name)
+        again = classes_from_json(classes_to_json(classes, name), "path", name)
         assert again.dtype == classes.dtype and again.tolist() == classes.tolist()
 
 
 @pytest.mark.parametrize("classes", [np.array([1j]), np.array(["2020-01-01"], "M8[D]"), np.array([1, "a"], object)])
 def test_other_types_are_not_written(classes):
     with pytest.raises(InputError, match="cannot be kept in a file"):
-        classes_about(classes)
+        classes_to_json(classes)
 
 
 @pytest.mark.parametrize(
@@ -55,43 +55,43 @@ def test_other_types_are_not_written(classes):
     ids=str,
 )
 def test_what_does_not_fit_is_refused(change):
-    said = {**classes_about(np.array([3, 5])), **change}
+    said = {**classes_to_json(np.array([3, 5])), **change}
     whole = not any(isinstance(value, (type(None), int, dict)) or value == "ab" for value in change.values())
     with pytest.raises(
         InputError, match="path=file.*that are whole numbers" if whole else "path=file.*names no classes"
     ):
-        classes_of(said, "file")
+        classes_from_json(said, "file")
 
 
 @pytest.mark.parametrize("kind", ["int", "float", "bool", "object"])
 def test_objects_are_text_only(kind):
-    said = classes_about(np.array(["a", "b"], dtype=object))
+    said = classes_to_json(np.array(["a", "b"], dtype=object))
     assert said["classes_kind"] == "str" and said["classes_dtype"] == "|O"
     for dtype in ("|O", "<O8", ">O"):
         with pytest.raises(InputError, match="path=file"):
-            classes_of({**said, "classes_kind": kind, "classes_dtype": dtype}, "file")
+            classes_from_json({**said, "classes_kind": kind, "classes_dtype": dtype}, "file")
     for dtype in ("<O8", ">O", "|O8"):
         with pytest.raises(InputError, match="path=file"):
-            classes_of({**said, "classes_dtype": dtype}, "file")
+            classes_from_json({**said, "classes_dtype": dtype}, "file")
 
 
 def test_what_a_net_says_about_itself(tmp_path):
     path = save(PolyReLUNet(3, 4), tmp_path / "a.safetensors", about={"x": 1})
-    assert about(path) == {"x": 1}
-    assert about(save(PolyReLUNet(3, 4), tmp_path / "b.safetensors")) == {}
+    assert load_about(path) == {"x": 1}
+    assert load_about(save(PolyReLUNet(3, 4), tmp_path / "b.safetensors")) == {}
     save_file({"weight": torch.ones(2)}, tmp_path / "c.safetensors")
-    assert about(tmp_path / "c.safetensors") == {}  # no metadata at all
+    assert load_about(tmp_path / "c.safetensors") == {}  # no metadata at all
     for text in ("[]", "1", "null", '"text"', "{"):
         save_file({"weight": torch.ones(2)}, tmp_path / "c.safetensors", {"about": text})
         with pytest.raises(InputError, match=r"path=.*a net saved by polyrelu"):
-            about(tmp_path / "c.safetensors")
+            load_about(tmp_path / "c.safetensors")
     with pytest.raises(InputError, match="an existing file"):
-        about(tmp_path / "nothing")
+        load_about(tmp_path / "nothing")
     with pytest.raises(InputError, match="an existing file"):
-        about(tmp_path)
+        load_about(tmp_path)
     (tmp_path / "d.safetensors").write_bytes(b"not one")
     with pytest.raises(InputError, match="damaged or foreign"):
-        about(tmp_path / "d.safetensors")
+        load_about(tmp_path / "d.safetensors")
 
 
 @pytest.mark.parametrize("state", [["state_dict"], "state_dict", torch.ones(2), {"state_dict": [1]}], ids=str)

@@ -8,8 +8,8 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from polyrelu import InputError, PolyReLUClassifier, PolyReLUNet, load, load_reference, nets, save
-from polyrelu.nets.base import drawn
-from polyrelu.nets.class_names import classes_of
+from polyrelu.nets.base import draw
+from polyrelu.nets.class_names import classes_from_json
 
 NETS = [
     PolyReLUNet(5, 4, 2.5), PolyReLUNet(5, 4, 3.0, 3, bias=True, centre=torch.ones(5)), nets.MLP(5, 3, 2, 2),
@@ -72,7 +72,7 @@ def test_sizes_beyond_memory_are_said_so():
         with pytest.raises(InputError):
             make()
     with pytest.raises(InputError, match="not enough memory for 5 x 1000000000000000000 numbers"):
-        drawn(torch.zeros, (5, 10**18))
+        draw(torch.zeros, (5, 10**18))
 
 
 @pytest.mark.parametrize("version", ["", "0", "-1", "x", "²", "9" * 5000, "1.0", "٣"])
@@ -133,7 +133,7 @@ def test_no_warning_and_no_code_from_a_checkpoint_of_another_protocol(tmp_path):
 )  # fmt: skip
 def test_classes_that_do_not_fit_their_type(values, kind, dtype):
     with pytest.raises(InputError, match=r"^path=head"):
-        classes_of({"classes": values, "classes_kind": kind, "classes_dtype": dtype}, "head")
+        classes_from_json({"classes": values, "classes_kind": kind, "classes_dtype": dtype}, "head")
 
 
 @pytest.fixture(scope="module")

@@ -9,8 +9,7 @@ import torch
 
 import polyrelu
 from polyrelu import Budget, bracket
-from polyrelu.nets import AverageClassifier, CentreClassifier, PolyReLUNet
-from polyrelu.nets.polyrelu_net import doubled
+from polyrelu.nets import AverageClassifier, CentreClassifier, PolyReLUNet, as_float64
 from polyrelu.robust import BracketStatus, average_radius, cheap_radius, held, linear_radius, quadratic_radius
 from polyrelu.robust.bracketing import bracket as bracket_module
 from polyrelu.robust.certify.root_relaxation import Ball
@@ -437,5 +436,5 @@ def test_doubled_changes_no_number():
     net = PolyReLUNet(3, 5, 3.0, 2, scale=1e-20, seed=0)
     known = {name: tensor.clone() for name, tensor in net.state_dict().items()}
     assert net.log_scale.any()
-    for name, tensor in doubled(net).state_dict().items():
+    for name, tensor in as_float64(net).state_dict().items():
         assert tensor.dtype == torch.float64 and torch.equal(tensor, known[name].double())

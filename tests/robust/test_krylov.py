@@ -6,8 +6,7 @@ import pytest
 import torch
 
 from polyrelu.data import read
-from polyrelu.nets import CentreClassifier, PolyReLUNet
-from polyrelu.nets.relu_power import relu_power
+from polyrelu.nets import CentreClassifier, PolyReLUNet, relu_power
 from polyrelu.robust import FEW, BracketStatus, bracket, margin_of, quadratic_radius
 from polyrelu.robust.attacks.convex_concave import lift
 from polyrelu.robust.attacks.nearest_boundary import nearest

@@ -6,8 +6,7 @@ import pytest
 import torch
 
 from polyrelu.errors import InputError
-from polyrelu.nets import PolyReLUNet
-from polyrelu.nets.polar import polar_of
+from polyrelu.nets import PolyReLUNet, polar_form
 from polyrelu.robust.attacks.runner import Door
 from polyrelu.robust.attacks.sparse_apgd import SparseAPGD, _onto
 
@@ -17,7 +16,7 @@ BOX = (0.0, 1.0)
 def linear(a):
     """f(x) = <a, x> as a net: relu(<a, x>) - relu(-<a, x>)."""
     like = PolyReLUNet(len(a), 2, 1, dtype=torch.float64)
-    return PolyReLUNet.from_polar(polar_of(torch.stack([a, -a]), torch.tensor([[1.0], [-1.0]]).double()), like=like)
+    return PolyReLUNet.from_polar(polar_form(torch.stack([a, -a]), torch.tensor([[1.0], [-1.0]]).double()), like=like)
 
 
 def task(X, bounds):

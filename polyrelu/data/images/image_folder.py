@@ -52,7 +52,7 @@ def list_images(folder: str | Path, labels: str | Path | None = None) -> ImageFo
     return ImageFolder(root, tuple(file for file, _ in named), tuple(number[name] for _, name in named), tuple(classes))
 
 
-def picture(path: Path) -> npt.NDArray[np.uint8]:
+def load_image(path: Path) -> npt.NDArray[np.uint8]:
     """The middle (3, 224, 224) of an image, bytes; one of the UNREADABLE errors if it is none."""
     with warnings.catch_warnings():
         warnings.simplefilter("error", Image.DecompressionBombWarning)

@@ -15,7 +15,7 @@ from typing import final
 import torch
 
 from polyrelu.data.dataset import Dataset
-from polyrelu.data.images.fetch import images
+from polyrelu.data.images.downloads import load_images
 from polyrelu.data.relabel import FORMS, relabel
 from polyrelu.data.synthetic.recipe import nearest
 from polyrelu.errors import InputError
@@ -23,7 +23,7 @@ from polyrelu.errors import InputError
 
 @final
 @dataclass(frozen=True)
-class Pictures:
+class ImageSet:
     """A named set: its splits (the first is the default) and what is fetched for it ("" if it is bundled)."""
 
     name: str
@@ -32,10 +32,10 @@ class Pictures:
     load: Callable[[str], tuple[torch.Tensor, torch.Tensor]]
 
 
-def read_pictures(text: str) -> Dataset:
+def read_image_set(text: str) -> Dataset:
     """The set that ``NAME[:SPLIT][:LABELS]`` means; fetched first if need be."""
     name, *words = text.split(":")
-    known = PICTURES[name]
+    known = IMAGE_SETS[name]
     split = known.splits[0]
     if words and words[0] in known.splits:
         split = words.pop(0)
@@ -49,7 +49,7 @@ def read_pictures(text: str) -> Dataset:
 
 
 def _mnist(split: str) -> tuple[torch.Tensor, torch.Tensor]:
-    found = images("mnist")
+    found = load_images("mnist")
     kind, rows = {
         "train": ("train", slice(50_000)),
         "validation": ("train", slice(50_000, None)),
@@ -60,7 +60,7 @@ def _mnist(split: str) -> tuple[torch.Tensor, torch.Tensor]:
 
 def _fetched(name: str) -> Callable[[str], tuple[torch.Tensor, torch.Tensor]]:
     def load(split: str) -> tuple[torch.Tensor, torch.Tensor]:
-        found = images(name)
+        found = load_images(name)
         return _tensors(found[f"{split}_x"], found[f"{split}_y"], 255)
 
     return load
@@ -77,12 +77,12 @@ def _tensors(x: object, y: object, scale: int) -> tuple[torch.Tensor, torch.Tens
     return torch.as_tensor(x).float() / scale, torch.as_tensor(y).long()
 
 
-PICTURES = {
+IMAGE_SETS = {
     one.name: one
     for one in (
-        Pictures("digits", ("train",), "", _digits),
-        Pictures("mnist", ("train", "validation", "test"), "mnist", _mnist),
-        Pictures("mnist-full", ("train", "test"), "mnist", _fetched("mnist")),
-        Pictures("cifar10", ("train", "test"), "cifar10", _fetched("cifar10")),
+        ImageSet("digits", ("train",), "", _digits),
+        ImageSet("mnist", ("train", "validation", "test"), "mnist", _mnist),
+        ImageSet("mnist-full", ("train", "test"), "mnist", _fetched("mnist")),
+        ImageSet("cifar10", ("train", "test"), "cifar10", _fetched("cifar10")),
     )
 }

@@ -19,7 +19,7 @@ FEWEST = 10  # rows below which different texts may still be classes
 
 @final
 @dataclass(frozen=True)
-class Takes:
+class InputSchema:
     """What a fitted head takes: so many columns, their names if they had any, and the name or number of the labels."""
 
     count: int
@@ -63,7 +63,7 @@ def lay_out(
     distinct: Callable[[int], bool],
     label: str | None,
     fine: str | None,
-    takes: Takes | None,
+    takes: InputSchema | None,
 ) -> Layout:
     """Label by the name given, else by a usual one, else the last column; every other column of numbers is a feature.
 
@@ -106,7 +106,7 @@ def lay_out(
     return Layout(path, len(names), kept, tuple(features), at_label, at_fine, frozenset(text), tuple(said))
 
 
-def as_labels(cells: NDArray[Any], text: bool, layout: Layout, column: int, first: int = 0) -> NDArray[Any]:
+def label_column(cells: NDArray[Any], text: bool, layout: Layout, column: int, first: int = 0) -> NDArray[Any]:
     """A column of labels as whole numbers, numbers or text, all of one kind; ``first`` is the row it begins at."""
     if cells.dtype.kind in "iub":
         return cells
@@ -123,11 +123,11 @@ def as_labels(cells: NDArray[Any], text: bool, layout: Layout, column: int, firs
             raise layout.bad(first + row, column, plain[row], "a label in every row")
         strings = np.array(plain)
         if not text:
-            mixed = next((row for row, cell in enumerate(plain) if not number(cell)), None)
+            mixed = next((row for row, cell in enumerate(plain) if not is_number_text(cell)), None)
             if mixed is not None:
                 raise layout.bad(first + mixed, column, plain[mixed], "a number, as in other rows: labels of one kind")
-            return whole(strings)
-        mixed = next((row for row, cell in enumerate(plain) if number(cell)), None)
+            return as_whole_numbers(strings)
+        mixed = next((row for row, cell in enumerate(plain) if is_number_text(cell)), None)
         if mixed is not None:
             raise layout.bad(first + mixed, column, plain[mixed], "text, as in other rows: labels of one kind")
         return strings
@@ -135,14 +135,14 @@ def as_labels(cells: NDArray[Any], text: bool, layout: Layout, column: int, firs
     if not finite.all():
         row = int(np.argmin(finite))
         raise layout.bad(first + row, column, float(cells[row]), "a label in every row")
-    return whole(cells)
+    return as_whole_numbers(cells)
 
 
 def _text(cell: Any) -> str:
     return (cell.decode("utf-8", "replace") if isinstance(cell, bytes) else str(cell)).strip()
 
 
-def whole(values: NDArray[Any]) -> NDArray[Any]:
+def as_whole_numbers(values: NDArray[Any]) -> NDArray[Any]:
     """Whole numbers as int64, others as float64; ``values`` are numbers, or texts that are."""
     if values.dtype.kind in "iub":
         return values
@@ -161,7 +161,7 @@ def names_rows(cells: Sequence[object]) -> bool:
     return len(cells) >= FEWEST and len(set(cells)) == len(cells)
 
 
-def number(cell: str) -> bool:
+def is_number_text(cell: str) -> bool:
     """Is it a number as Python reads one?"""
     try:
         float(cell)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from polyrelu.arrays import RATIO, SMALL
 from polyrelu.data.tables.archives import LABELS
-from polyrelu.data.tables.columns import Layout, Takes, as_labels, lay_out, names_rows, number
+from polyrelu.data.tables.columns import InputSchema, Layout, is_number_text, label_column, lay_out, names_rows
 from polyrelu.errors import InputError, require
 
 CELLS = 2**20  # numbers in a chunk
@@ -23,7 +23,7 @@ LOOK = 1000  # rows that decide which columns are text
 Chunk = tuple[NDArray[Any], NDArray[Any] | None, NDArray[Any] | None, Layout]  # features, labels, sub-classes
 
 
-def csv_chunks(path: Path, label: str | None, fine: str | None, takes: Takes | None) -> Iterator[Chunk]:
+def csv_chunks(path: Path, label: str | None, fine: str | None, takes: InputSchema | None) -> Iterator[Chunk]:
     """The rows of a table of text, so many at a time; the header is optional, blank lines are skipped."""
     try:
         with path.open(encoding="utf-8-sig") as file:
@@ -46,7 +46,7 @@ def csv_chunks(path: Path, label: str | None, fine: str | None, takes: Takes | N
         raise InputError(f"data={path}: expected a text file in UTF-8.") from None
 
 
-def parquet(path: Path, label: str | None, fine: str | None, takes: Takes | None) -> Chunk:
+def parquet(path: Path, label: str | None, fine: str | None, takes: InputSchema | None) -> Chunk:
     """All rows of a .parquet file; a column of equally long lists of numbers counts as so many columns."""
     try:
         reader: Any = importlib.import_module("pyarrow.parquet")
@@ -72,7 +72,9 @@ def parquet(path: Path, label: str | None, fine: str | None, takes: Takes | None
             row = next((row for row, cell in enumerate(cells) if not isinstance(cell, (int, float))), 0)
             raise layout.bad(row, i, cells[row])
     X = np.stack([columns[i] for i in layout.features], axis=1)
-    y, sub = (None if i is None else as_labels(columns[i], i in text, layout, i) for i in (layout.label, layout.fine))
+    y, sub = (
+        None if i is None else label_column(columns[i], i in text, layout, i) for i in (layout.label, layout.fine)
+    )
     return X, y, sub, layout
 
 
@@ -89,7 +91,7 @@ def _require_dense(path: Path, metadata: Any) -> None:
 
 def _is_header(first: Sequence[str], label: str | None) -> bool:
     """A line with a label's name in it, without any number, or with the numbers 0, 1, 2, ... that pandas gives."""
-    numbers = [cell for cell in first if number(cell)]
+    numbers = [cell for cell in first if is_number_text(cell)]
     named = any(cell.lower() in LABELS for cell in first) or (label in first and label not in numbers)
     counted = len(numbers) > 2 and numbers == [str(i) for i in range(len(numbers))]
     return named or not numbers or counted
@@ -102,12 +104,12 @@ def _csv_layout(
     rows: list[str],
     label: str | None,
     fine: str | None,
-    takes: Takes | None,
+    takes: InputSchema | None,
 ) -> Layout:
     look = [[cell.strip() for cell in row] for row in csv.reader(rows) if len(row) == len(cells)]
     columns = list(zip(*look, strict=True)) if look else [()] * len(cells)
     filled = [[cell for cell in column if cell] for column in columns]
-    text = {i for i, column in enumerate(filled) if column and not any(map(number, column))}
+    text = {i for i, column in enumerate(filled) if column and not any(map(is_number_text, column))}
     return lay_out(path, cells, headed, text, lambda i: names_rows(columns[i]), label, fine, takes)
 
 
@@ -125,7 +127,7 @@ def _parse(
     except (ValueError, UserWarning) as error:
         raise _bad_cell(rows, start, layout, error) from None
     y, fine = (
-        None if i is None else as_labels(_load(rows, np.str_, (i,))[:, 0], i in layout.text, layout, i, start)
+        None if i is None else label_column(_load(rows, np.str_, (i,))[:, 0], i in layout.text, layout, i, start)
         for i in (layout.label, layout.fine)
     )
     return X, y, fine
@@ -141,7 +143,7 @@ def _bad_cell(rows: list[str], start: int, layout: Layout, error: Exception) -> 
     """What is wrong with a chunk, by the first place where it is."""
     for row, cells in enumerate(csv.reader(rows)):
         for column in layout.features:
-            if not number(cells[column]):
+            if not is_number_text(cells[column]):
                 return layout.bad(start + row, column, cells[column].strip())
     return InputError(f"data={layout.path}: expected rows of numbers with commas between them ({error}).")
 
@@ -165,4 +167,4 @@ def _is_text(column: NDArray[Any]) -> bool:
     if column.dtype.kind in "US":
         return True
     cells = [cell for cell in column[:LOOK].tolist() if cell is not None] if column.dtype.kind == "O" else []
-    return bool(cells) and not any(isinstance(cell, (int, float)) or number(str(cell)) for cell in cells)
+    return bool(cells) and not any(isinstance(cell, (int, float)) or is_number_text(str(cell)) for cell in cells)

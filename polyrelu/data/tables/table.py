@@ -23,15 +23,15 @@ from safetensors import SafetensorError
 from polyrelu import arrays
 from polyrelu.arrays import OBJECTS, map_npy
 from polyrelu.data.rows import BLOCK
-from polyrelu.data.splits import rows_of
+from polyrelu.data.splits import split_rows
 from polyrelu.data.tables import archives as _archives
 from polyrelu.data.tables import csv_parquet as _sheets
-from polyrelu.data.tables.columns import Takes, whole
+from polyrelu.data.tables.columns import InputSchema, as_whole_numbers
 from polyrelu.errors import InputError, require
 from polyrelu.files import exists, is_file
 
 ARCHIVES = {".npz": _archives.npz, ".npy": _archives.npy, ".safetensors": _archives.safetensors}
-SUFFIXES = (".npz", ".npy", ".csv", ".parquet", ".safetensors")
+TABLE_SUFFIXES = (".npz", ".npy", ".csv", ".parquet", ".safetensors")
 DAMAGED = (*arrays.DAMAGED, csv.Error, SafetensorError)
 
 
@@ -68,15 +68,15 @@ class Table:
 
     def part(self, name: str) -> Table:
         """A random four fifths (``train``) or the rest (``test``), the same as those of FILE:train and FILE:test."""
-        return replace(self.take(rows_of(len(self), name, self.name).numpy()), name=f"{self.name}:{name}")
+        return replace(self.take(split_rows(len(self), name, self.name).numpy()), name=f"{self.name}:{name}")
 
     def column(self, number: int) -> str:
         """What messages call a column of X."""
         return f"number {number + 1}" if self.features is None else self.features[number]
 
 
-def read_table(
-    path: str | Path, *, label: str | None = None, fine: str | None = None, takes: Takes | None = None
+def read_table_file(
+    path: str | Path, *, label: str | None = None, fine: str | None = None, takes: InputSchema | None = None
 ) -> Table:
     """The table in a file, checked: numbers in every cell, a label in every row; errors name the column and row.
 
@@ -97,12 +97,12 @@ def read_table(
     return checked
 
 
-def table_blocks(
+def read_table_blocks(
     path: str | Path,
     *,
     label: str | None = None,
     fine: str | None = None,
-    takes: Takes | None = None,
+    takes: InputSchema | None = None,
     size: int = 8 * BLOCK,
 ) -> Iterator[Table]:
     """The same, some rows at a time: .csv and .npy are never held whole."""
@@ -128,7 +128,7 @@ def table_blocks(
 
 
 def open_table(
-    path: str | Path, *, label: str | None = None, fine: str | None = None, takes: Takes | None = None
+    path: str | Path, *, label: str | None = None, fine: str | None = None, takes: InputSchema | None = None
 ) -> Table:
     """The table in a file by how its name ends, numbers unchecked; every complaint names the file."""
     path = Path(path)
@@ -143,7 +143,7 @@ def open_table(
 
 
 def _require_file(path: Path) -> None:
-    require(path.suffix.lower() in SUFFIXES, "data", path, f"a file that ends in {', '.join(SUFFIXES)}")
+    require(path.suffix.lower() in TABLE_SUFFIXES, "data", path, f"a file that ends in {', '.join(TABLE_SUFFIXES)}")
     require(not exists(path) or not path.is_dir(), "data", path, "a file, this is a folder")
     require(is_file(path), "data", path, "an existing file")
 
@@ -153,7 +153,9 @@ def as_floats(X: NDArray[Any]) -> NDArray[Any]:
     return X.astype(np.float32 if X.dtype.itemsize <= 2 else np.float64) if X.dtype.kind in "iub" else X
 
 
-def _archive(path: Path, parts: _archives.Arrays, said: list[str], label: str | None, takes: Takes | None) -> Table:
+def _archive(
+    path: Path, parts: _archives.Arrays, said: list[str], label: str | None, takes: InputSchema | None
+) -> Table:
     X = parts["X"]
     if "cluster" in parts:
         good = parts["cluster"].shape == X.shape[:1]
@@ -172,7 +174,7 @@ def _column(values: NDArray[Any]) -> NDArray[Any]:
     if values.dtype.kind == "S":
         return np.char.decode(values, "utf-8")
     if values.dtype.kind == "f" and bool(np.isfinite(values).all()):
-        return whole(values)
+        return as_whole_numbers(values)
     return values
 
 

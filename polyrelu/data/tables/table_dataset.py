@@ -20,7 +20,7 @@ from polyrelu.errors import InputError, require
 ADVICE = "expected +1/-1, or classes numbered 0, 1, ..., C-1"
 
 
-def read_file(path: Path) -> Dataset:
+def read_dataset_file(path: Path) -> Dataset:
     """The set in a file, read by how its name ends; every complaint names the file."""
     table = open_table(path)
     if table.y is None:

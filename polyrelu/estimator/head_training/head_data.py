@@ -16,8 +16,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from polyrelu.checks import plain_array
-from polyrelu.data import Dataset
-from polyrelu.data.rows import Rows, _is_mapped, as_rows
+from polyrelu.data import Dataset, Rows, as_row_source, is_memory_mapped
 from polyrelu.errors import InputError, InputTypeError, require
 from polyrelu.nets import Net, ReadOut
 
@@ -164,8 +163,8 @@ def rows_of(estimator: Any, X: Any, *, reset: bool) -> Rows:
 
     Columns and their names are noted in the estimator (``reset``) or compared with what it has noted.
     """
-    if isinstance(X, torch.Tensor) or (isinstance(X, np.ndarray) and X.dtype.kind == "f" and _is_mapped(X)):
-        rows = as_rows(X.detach() if isinstance(X, torch.Tensor) else X)
+    if isinstance(X, torch.Tensor) or (isinstance(X, np.ndarray) and X.dtype.kind == "f" and is_memory_mapped(X)):
+        rows = as_row_source(X.detach() if isinstance(X, torch.Tensor) else X)
         with as_input_error():
             validate_data(estimator, X, reset=reset, skip_check_array=True)
         return rows
@@ -173,7 +172,7 @@ def rows_of(estimator: Any, X: Any, *, reset: bool) -> Rows:
         as_input_error(),
         np.errstate(over="ignore", invalid="ignore"),
     ):  # numbers beyond float64 become infinite, which is refused
-        return as_rows(validate_data(estimator, X, reset=reset, dtype=(np.float64, np.float32)))
+        return as_row_source(validate_data(estimator, X, reset=reset, dtype=(np.float64, np.float32)))
 
 
 @contextmanager

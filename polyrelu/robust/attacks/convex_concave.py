@@ -19,8 +19,7 @@ from torch import Tensor, nn
 
 from polyrelu.checks import check_fields, whole_numbers
 from polyrelu.errors import require
-from polyrelu.nets import AverageClassifier, CentreClassifier, PolyReLUNet
-from polyrelu.nets.polyrelu_net import doubled
+from polyrelu.nets import AverageClassifier, CentreClassifier, PolyReLUNet, as_float64
 from polyrelu.robust.attacks.contract import MinimalAttack
 from polyrelu.robust.attacks.nearest_boundary import Nearest, nearest
 from polyrelu.robust.attacks.starts import Anchor
@@ -94,7 +93,7 @@ def as_polyrelu(score: object) -> PolyReLUNet:
     known = isinstance(score, (PolyReLUNet, AverageClassifier, CentreClassifier))
     wanted = "a PolyReLUNet, AverageClassifier or CentreClassifier; BoundaryWalk takes any model"
     require(known, "score", type(score).__name__, wanted)
-    copied: Any = doubled(copy.deepcopy(cast(Any, score)))
+    copied: Any = as_float64(copy.deepcopy(cast(Any, score)))
     return copied if isinstance(copied, PolyReLUNet) else copied.as_polyrelu_net()
 
 

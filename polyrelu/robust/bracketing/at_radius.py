@@ -12,8 +12,7 @@ from torch import Tensor
 
 from polyrelu.checks import checked
 from polyrelu.errors import require
-from polyrelu.nets import Net, PolyReLUNet, ReadOut
-from polyrelu.nets.polyrelu_net import doubled
+from polyrelu.nets import Net, PolyReLUNet, ReadOut, as_float64
 from polyrelu.robust.attacks.strongest import strongest
 from polyrelu.robust.bracketing.bracket import bracket
 from polyrelu.robust.bracketing.strategies import FEW
@@ -56,7 +55,7 @@ def held(
     require_genuine(net)
     X, y = check_points(net, X, y)
     X, y = X.detach().double(), y.double() if y.is_floating_point() else y
-    net = doubled(copied(net)).eval()
+    net = as_float64(copied(net)).eval()
     proven = _quickly(net, X, y, radius, arithmetic)
     with torch.no_grad():
         unbroken = margin_of(net(X), y) > 0

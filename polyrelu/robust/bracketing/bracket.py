@@ -11,8 +11,7 @@ from torch import Tensor, nn
 
 from polyrelu.checks import answer, checked
 from polyrelu.errors import require
-from polyrelu.nets import AverageClassifier, CentreClassifier, PolyReLUNet, ReadOut
-from polyrelu.nets.polyrelu_net import doubled
+from polyrelu.nets import AverageClassifier, CentreClassifier, PolyReLUNet, ReadOut, as_float64
 from polyrelu.robust.bracketing.readout import readout_bounds
 from polyrelu.robust.bracketing.strategies import WIDE, Found, general_bounds, quick_bounds, shallow_bounds
 from polyrelu.robust.certify.branch_and_bound import Budget
@@ -133,7 +132,7 @@ def bracket(
     require(isinstance(budget, Budget), "budget", budget, "a polyrelu.Budget, such as Budget(nodes=300), or None")
     X, y = check_points(net, X, y)
     X, y = X.detach().double(), y.double() if y.is_floating_point() else y
-    own, why = doubled(copied(net)).eval(), altered(net)
+    own, why = as_float64(copied(net)).eval(), altered(net)
     exact = _Opaque(own) if why else _as_shallow(own)
     pool = Own(X, y) if pool is None else pool
     check_pool(pool, X, y)

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from polyrelu.checks import checked, finite_number
 from polyrelu.errors import require
-from polyrelu.nets.ideal import exact_sums
+from polyrelu.nets import exact_sums
 from polyrelu.robust.certify.scalar_branch_and_bound import Problems, least_cost
 from polyrelu.robust.core.norms import lengths
 

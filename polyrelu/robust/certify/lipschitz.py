@@ -24,8 +24,7 @@ import torch
 from torch import Tensor
 
 from polyrelu.checks import checked
-from polyrelu.nets import PolyReLUNet
-from polyrelu.nets.relu_power import relu_power
+from polyrelu.nets import PolyReLUNet, relu_power
 from polyrelu.robust.core.arithmetic import REAL, Arithmetic, arithmetic_of
 from polyrelu.robust.core.integrity import require_genuine
 from polyrelu.robust.core.margin import check_points

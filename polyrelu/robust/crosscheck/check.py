@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from polyrelu.errors import require
-from polyrelu.nets.polyrelu_net import doubled
+from polyrelu.nets import as_float64
 from polyrelu.robust.bracketing.bracket import Bracket, BrokenSandwich
 from polyrelu.robust.core.margin import Score, check_points, margin_of
 from polyrelu.robust.core.norms import NORMS, check_norm, lengths
@@ -165,7 +165,7 @@ def _again(net: Score, at: _Sample, result: AttackResult) -> tuple[Tensor, Tenso
     """Which points are right, and the radii found, both with a float64 copy of the net; on the CPU."""
     score, dtype = net, at.X.dtype
     if isinstance(net, nn.Module):
-        score, dtype = doubled(copy.deepcopy(net)), torch.float64
+        score, dtype = as_float64(copy.deepcopy(net)), torch.float64
     label = at.y.to(dtype) if at.y.is_floating_point() else at.y
     x, d = at.X.to(dtype), result.perturbation.to(dtype)
     with torch.no_grad():

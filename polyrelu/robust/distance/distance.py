@@ -14,11 +14,9 @@ import torch
 from torch import Tensor
 
 from polyrelu.checks import checked, finite_number, whole_number
-from polyrelu.data.synthetic.mixture import OrthonormalMixture
+from polyrelu.data import OrthonormalMixture
 from polyrelu.errors import InputError, require
-from polyrelu.nets.ideal import AverageClassifier, CentreClassifier
-from polyrelu.nets.polar import unit_rows
-from polyrelu.nets.polyrelu_net import PolyReLUNet
+from polyrelu.nets import AverageClassifier, CentreClassifier, PolyReLUNet, unit_rows
 from polyrelu.robust.distance.search import Search
 from polyrelu.robust.distance.sphere import Part
 

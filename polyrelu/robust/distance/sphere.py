@@ -14,7 +14,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from polyrelu.nets.relu_power import relu_power
+from polyrelu.nets import relu_power
 from polyrelu.robust.core.norms import lengths
 
 NEGLIGIBLE = 1e-4  # of sum_j |a_j|: what the search may leave out

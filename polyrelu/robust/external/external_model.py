@@ -24,8 +24,7 @@ from torch import Tensor, nn
 
 from polyrelu.checks import answer, check_module, plain_tensor
 from polyrelu.errors import InputError, require
-from polyrelu.nets import Net, PolyReLUNet
-from polyrelu.nets.polyrelu_net import doubled
+from polyrelu.nets import Net, PolyReLUNet, as_float64
 from polyrelu.robust.bracketing.bracket import Bracket, bracket
 from polyrelu.robust.bracketing.strategies import FEW
 from polyrelu.robust.certify.branch_and_bound import Budget
@@ -147,7 +146,7 @@ def _checked(model: Any, layers: list[nn.Module], X_like: Any) -> nn.Module:
     alone = len(layers) == 1 and isinstance(layers[0], Net)
     module = layers[0] if alone else nn.Sequential(*layers, Flat())
     try:
-        module = doubled(module).cpu().eval()
+        module = as_float64(module).cpu().eval()
     except Exception as error:
         raise InputError(f"model={type(model).__name__}: not in float64 ({first_line(error)}); {QUERY}.") from error
     if X_like is not None and not isinstance(model, nn.Module):

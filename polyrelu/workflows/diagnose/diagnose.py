@@ -11,15 +11,12 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from polyrelu.data.read_table import places, read_labelled
-from polyrelu.data.splits import rows_of
-from polyrelu.data.tables.columns import Takes
-from polyrelu.data.tables.table import Table
+from polyrelu.data import InputSchema, Table, class_indices, read_table, split_rows
 from polyrelu.errors import InputError, require
 from polyrelu.estimator.robustness_report import RobustnessReport, Tell
 from polyrelu.files import output_folder
 from polyrelu.interrupt import CtrlC
-from polyrelu.nets import store
+from polyrelu.nets import load, load_about
 from polyrelu.report.pages.diagnosis_words import AHEAD, best_rival
 from polyrelu.workflows.flow import progress as live
 
@@ -91,11 +88,11 @@ def diagnose(settings: DiagnosisSettings, tell: Tell) -> RobustnessReport:
     require(out.suffix.lower() in (".html", ".htm"), "out", out, "a name that ends in .html")
     require(not out.is_dir(), "out", out, "a file, this is a folder")
     model, takes = (None, None) if settings.model is None else _model(settings.model)
-    table = read_labelled(settings.data, label=settings.label, fine=settings.fine, takes=takes)
+    table = read_table(settings.data, label=settings.label, fine=settings.fine, takes=takes)
     y = _labels(table, settings.data, getattr(model, "classes_", None))
     if takes is not None and table.X.shape[1] != takes.count:
         raise InputError(f"data={settings.data}: has {table.X.shape[1]} columns, but the model takes {takes.count}.")
-    train, test = (rows_of(len(table), part, settings.data).numpy() for part in ("train", "test"))
+    train, test = (split_rows(len(table), part, settings.data).numpy() for part in ("train", "test"))
     train, test = np.sort(train[:TRAINED]), np.sort(test[:MEASURED])
     output_folder(out.parent)
     X, Z = (np.asarray(table.X[rows], dtype=np.float64) for rows in (train, test))
@@ -146,22 +143,22 @@ def _logistic(X: Array, y: Array) -> Any:
         return LogisticRegression(max_iter=1000).fit(X, y)
 
 
-def _model(text: str) -> tuple[Any, Takes]:
+def _model(text: str) -> tuple[Any, InputSchema]:
     """A head or a net saved by polyrelu, and the columns it takes."""
     from polyrelu.estimator import PolyReLUClassifier
 
     path = Path(text)
     require(path.is_file(), "model", text, "an existing file written by polyrelu (.safetensors)")
     try:
-        about = store.about(path)
+        about = load_about(path)
         if about.get("head") is None:
-            net = store.load(path)
-            return net, Takes(net.dim, None, None)
+            net = load(path)
+            return net, InputSchema(net.dim, None, None)
         head = PolyReLUClassifier.load(path)
     except InputError as error:
         raise InputError(str(error).replace("path=", "model=", 1)) from None
     names = about.get("features")
-    return head, Takes(head.n_features_in_, None if names is None else tuple(names), about.get("label"))
+    return head, InputSchema(head.n_features_in_, None if names is None else tuple(names), about.get("label"))
 
 
 def _labels(table: Table, data: str, classes: Array | None) -> Array:
@@ -179,7 +176,7 @@ def _labels(table: Table, data: str, classes: Array | None) -> Array:
         few = found[counts.argmin()]
         require(int(counts.min()) > 1, "data", data, f"two rows or more of every class, {few} has one")
         return y
-    place = places(y, classes)
+    place = class_indices(y, classes)
     require(bool((place >= 0).all()), "data", data, f"labels that the model knows, {y[place.argmin()]} is none of them")
     return classes[place]
 

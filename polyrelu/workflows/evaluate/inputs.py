@@ -11,13 +11,9 @@ import torch
 from torch import Tensor
 
 from polyrelu._version import __version__
-from polyrelu.data import Dataset, read
-from polyrelu.data.read_table import places, read_labelled
-from polyrelu.data.tables.columns import Takes
+from polyrelu.data import Dataset, InputSchema, class_indices, read, read_table
 from polyrelu.errors import InputError, require
-from polyrelu.nets import Net, load, load_reference
-from polyrelu.nets.class_names import classes_of, feature_names, label_name
-from polyrelu.nets.store import about
+from polyrelu.nets import Net, classes_from_json, load, load_about, load_reference, read_feature_names, read_label_name
 from polyrelu.workflows.evaluate.settings import EvaluationSettings
 from polyrelu.workflows.flow.run_folder import NET
 
@@ -49,16 +45,16 @@ def read_points(net: Net, settings: EvaluationSettings) -> Dataset:
     -1 and +1 (the second class) for one logit, else 0..C-1 in the order of the classes; labels may be numbers or text.
     """
     file = Path(settings.net)
-    said = about(file) if settings.p is None and file.is_file() else {}
+    said = load_about(file) if settings.p is None and file.is_file() else {}
     if "classes" not in said:
         return read(settings.data)
-    classes = classes_of(said, file)
+    classes = classes_from_json(said, file)
     require(len(classes) == max(2, net.outputs), "net", file, f"{max(2, net.outputs)} classes, it names {len(classes)}")
-    takes = Takes(net.dim, feature_names(said, file, net.dim), label_name(said, file))
-    table = read_labelled(settings.data, takes=takes)
+    takes = InputSchema(net.dim, read_feature_names(said, file, net.dim), read_label_name(said, file))
+    table = read_table(settings.data, takes=takes)
     if table.y is None:
         raise InputError(f"data={settings.data}: has no labels: expected classes of the head, such as {classes[0]}.")
-    place = places(table.y, classes)
+    place = class_indices(table.y, classes)
     if (place < 0).any():
         row = int((place < 0).argmax())
         shown = ", ".join(str(one) for one in classes[:6].tolist()) + ", ..." * (len(classes) > 6)

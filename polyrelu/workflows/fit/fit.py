@@ -16,15 +16,22 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from polyrelu.data.read_table import places, read_labelled
-from polyrelu.data.rows import BLOCK, _is_mapped
-from polyrelu.data.splits import rows_of
-from polyrelu.data.tables.columns import Takes
-from polyrelu.data.tables.table import SUFFIXES, Table
+from polyrelu.data import (
+    BLOCK,
+    TABLE_SUFFIXES,
+    InputSchema,
+    Table,
+    class_indices,
+    is_memory_mapped,
+    read_table,
+    split_rows,
+)
 from polyrelu.errors import InputError, require
 from polyrelu.estimator import TrainingStopped
 from polyrelu.files import output_folder, write_atomically
-from polyrelu.nets import ReadOut, store
+from polyrelu.nets import ReadOut, load_about
+from polyrelu.nets import load as load_net
+from polyrelu.nets import save as save_net
 from polyrelu.robust import Budget, curve, lengths
 
 if TYPE_CHECKING:
@@ -72,7 +79,7 @@ class FitSettings:
     def next_commands(self) -> list[str]:
         """What to try with the head."""
         data, out = self.data, str(self.out)
-        file = Path(data).suffix.lower() in SUFFIXES
+        file = Path(data).suffix.lower() in TABLE_SUFFIXES
         rows = self.test or (f"{data}:test" if file else data)
         seen = "" if file or self.test else "  # rows it was trained on are among them"
         return [
@@ -134,7 +141,7 @@ def fit(settings: FitSettings, watcher: Watcher) -> Fitted:
 
     require_replaceable(settings.out)
     discover = settings.fine == "discover"
-    table = read_labelled(settings.data, label=settings.label, fine=None if discover else settings.fine)
+    table = read_table(settings.data, label=settings.label, fine=None if discover else settings.fine)
     _check_classes(table, settings.data)
     rows, test = _parts(table, settings)
     output_folder(settings.out.parent)
@@ -162,8 +169,8 @@ def _measured(
     watcher: Watcher, warned: list[str],
 ) -> Fitted:  # fmt: skip
     """Accuracy of a trained head on all rows to measure on, brackets on some; then it is written."""
-    truth = places(test.y, head.classes_)  # type: ignore[arg-type]
-    accuracy = float((places(head.predict(test.X), head.classes_) == truth).mean())
+    truth = class_indices(test.y, head.classes_)  # type: ignore[arg-type]
+    accuracy = float((class_indices(head.predict(test.X), head.classes_) == truth).mean())
     strange = int((truth < 0).sum())
     source = np.random.default_rng(settings.seed)
     some = source.permutation(np.flatnonzero(truth >= 0))[:POINTS]
@@ -204,7 +211,7 @@ def _stopped(head: PolyReLUClassifier | None, settings: FitSettings, table: Tabl
     if head is None:
         return NOTHING
     out = settings.out
-    if out.exists() and STOPPED not in store.about(out):
+    if out.exists() and STOPPED not in load_about(out):
         out = out.with_stem(f"{out.stem}-stopped")
         require_replaceable(out)
     save(head, out, table, typical, {STOPPED: int(head.n_iter_)})
@@ -229,7 +236,7 @@ def save(
 
     def write(temporary: Path) -> None:
         head.save(temporary)
-        store.save(head.net_, temporary, about={**store.about(temporary), **more})
+        save_net(head.net_, temporary, about={**load_about(temporary), **more})
 
     write_atomically(path, write)
 
@@ -240,7 +247,7 @@ def require_replaceable(out: Path) -> None:
     require(not out.is_dir(), "out", out, "a file, this is a folder")
     if out.exists():
         try:
-            store.load(out)
+            load_net(out)
         except InputError:
             raise InputError(f"out={out}: is there and is no net of polyrelu; expected another name.") from None
 
@@ -269,13 +276,13 @@ def _check_classes(table: Table, data: str) -> None:
 def _parts(table: Table, settings: FitSettings) -> tuple[NDArray[np.int64], Table]:
     """Numbers of the rows to train on, and (at most `MEASURED`) rows to measure on."""
     if settings.test is not None:
-        takes = Takes(table.X.shape[1], table.features, table.label)
-        test = read_labelled(settings.test, label=settings.label, takes=takes)
+        takes = InputSchema(table.X.shape[1], table.features, table.label)
+        test = read_table(settings.test, label=settings.label, takes=takes)
         require(test.y is not None, "test", settings.test, "labels, there are none in it")
         if len(test) > MEASURED:
             test = test.take(np.sort(np.random.default_rng(settings.seed).permutation(len(test))[:MEASURED]))
         return np.arange(len(table)), test
-    train, held_out = (rows_of(len(table), part, settings.data).numpy() for part in ("train", "test"))
+    train, held_out = (split_rows(len(table), part, settings.data).numpy() for part in ("train", "test"))
     assert table.y is not None
     lost = sorted(set(table.y.tolist()) - set(table.y[train].tolist()))
     if lost:
@@ -288,7 +295,7 @@ def _parts(table: Table, settings: FitSettings) -> tuple[NDArray[np.int64], Tabl
 
 def _train(head: PolyReLUClassifier, table: Table, rows: NDArray[np.int64], fine: Any, watcher: Watcher) -> None:
     """Rows in a file are not copied: those held out weigh nothing."""
-    if _is_mapped(table.X):
+    if is_memory_mapped(table.X):
         weights = np.zeros(len(table))
         weights[rows] = 1
         weighing = {"sample_weight": weights} if len(rows) < len(table) else {}

@@ -14,13 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyrelu._version import __version__
-from polyrelu.data.read_table import places, read_labelled
-from polyrelu.data.tables.columns import Takes
-from polyrelu.data.tables.table import SUFFIXES, Table, table_blocks
+from polyrelu.data import TABLE_SUFFIXES, InputSchema, Table, class_indices, read_table, read_table_blocks
 from polyrelu.errors import InputError, require
 from polyrelu.files import open_file, output_folder, write_atomically
-from polyrelu.nets import store
-from polyrelu.nets.class_names import feature_names, label_name
+from polyrelu.nets import read_feature_names, read_label_name
 from polyrelu.robust import Budget
 from polyrelu.workflows.fit.fit import Watcher
 from polyrelu.workflows.predict.kept_rows import Decided, KeptRows, file_hash
@@ -49,18 +46,20 @@ class Predicted:
     typical: float | None
 
 
-def read_head(path: str) -> tuple[PolyReLUClassifier, Takes, float | None]:
+def read_head(path: str) -> tuple[PolyReLUClassifier, InputSchema, float | None]:
     """The head, what it takes, and the median centred norm it was fitted on, if it says so."""
     from polyrelu.estimator import PolyReLUClassifier
 
     require(Path(path).is_file(), "head", path, "an existing file written by polyrelu fit")
     try:
-        head, about = PolyReLUClassifier.load(path), store.about(path)
+        head, about = PolyReLUClassifier.load(path), load_about(path)
     except InputError as error:
         raise InputError(str(error).replace("path=", "head=", 1)) from None
     if hasattr(head, "feature_names_in_"):
         del head.feature_names_in_  # columns are put in order here
-    takes = Takes(head.n_features_in_, feature_names(about, path, head.n_features_in_), label_name(about, path))
+    takes = InputSchema(
+        head.n_features_in_, read_feature_names(about, path, head.n_features_in_), read_label_name(about, path)
+    )
     typical = about.get("median_centred_norm")
     good = typical is None or (isinstance(typical, int | float) and 0 < typical < math.inf)
     require(good, "head", path, f"a median centred norm > 0, it says {typical!r:.40}")
@@ -97,10 +96,10 @@ def predict(file: str, data: str, label: str | None, radius: bool, out: Path | N
     return found[0]
 
 
-def _blocks(data: str, label: str | None, takes: Takes) -> Iterator[Table]:
-    if Path(data).suffix.lower() in SUFFIXES:
-        return table_blocks(data, label=label, takes=takes)
-    return iter([read_labelled(data, label=label, takes=takes)])
+def _blocks(data: str, label: str | None, takes: InputSchema) -> Iterator[Table]:
+    if Path(data).suffix.lower() in TABLE_SUFFIXES:
+        return read_table_blocks(data, label=label, takes=takes)
+    return iter([read_table(data, label=label, takes=takes)])
 
 
 def _write(
@@ -131,7 +130,7 @@ def _write(
                 columns += [proven.tolist()] + ([(proven / typical).tolist()] if typical is not None else [])
             lines.writerows(zip(*columns, strict=True))
             if block.y is not None:
-                truth = places(block.y[part], head.classes_)
+                truth = class_indices(block.y[part], head.classes_)
                 labelled += int((truth >= 0).sum()) if label is None else len(truth)
                 right += int((truth == chosen).sum())
             rows += len(chosen)

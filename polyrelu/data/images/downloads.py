@@ -62,7 +62,7 @@ class Source:
 
 @final
 @dataclass(frozen=True)
-class ImageSet:
+class Download:
     """A set that can be fetched: what it is, the checksum of its numbers, and where to look, in this order."""
 
     name: str
@@ -85,7 +85,7 @@ def cached(name: str) -> Path | None:
     return path if path.is_file() else None
 
 
-def images(name: str) -> Images:
+def load_images(name: str) -> Images:
     """The numbers of a set, from the cache or else from its sources; a damaged file is fetched again."""
     if path := cached(name):
         with contextlib.suppress(*DAMAGED):
@@ -99,9 +99,9 @@ def fetch(name: str, *, file: str | Path | None = None, say: Callable[[str], Non
     file : an archive of one of the sources that you have already, instead of the network
     say : told what is being tried
     """
-    known = SETS.get(name)
+    known = DOWNLOADS.get(name)
     if known is None:
-        raise InputError(f"data={name}: expected a set that can be fetched: {', '.join(SETS)}.")
+        raise InputError(f"data={name}: expected a set that can be fetched: {', '.join(DOWNLOADS)}.")
     folder = output_folder(cache_folder())
     tried = []
     with (
@@ -282,10 +282,10 @@ def _member(tar: tarfile.TarFile, name: str) -> bytes:
     return stream.read()
 
 
-SETS = {
+DOWNLOADS = {
     one.name: one
     for one in (
-        ImageSet(
+        Download(
             "mnist",
             "handwritten digits, 60 000 training and 10 000 test images of 28 x 28",
             12,
@@ -296,7 +296,7 @@ SETS = {
                 Source("scikit-learn's fetch_openml", _openml, _read),
             ),
         ),
-        ImageSet(
+        Download(
             "cifar10",
             "colour photographs of 10 kinds, 50 000 training and 10 000 test images of 32 x 32",
             139,

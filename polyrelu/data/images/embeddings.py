@@ -26,7 +26,7 @@ from torch.nn.utils.fusion import fuse_conv_bn_eval
 
 from polyrelu.arrays import DAMAGED, open_npz
 from polyrelu.checks import whole_number
-from polyrelu.data.images.image_folder import UNREADABLE, ImageFolder, list_images, picture
+from polyrelu.data.images.image_folder import UNREADABLE, ImageFolder, list_images, load_image
 from polyrelu.errors import InputError, require
 from polyrelu.files import output_folder, write_atomically
 
@@ -37,7 +37,7 @@ Block = dict[str, npt.NDArray[Any]]  # X (k, D), kept (k,): their places in the 
 
 @final
 @dataclass(frozen=True)
-class Embedded:
+class EmbeddingResult:
     """What was written. ``unreadable``: files left out and why; ``fresh``: images that were not kept from before."""
 
     path: Path
@@ -49,7 +49,7 @@ class Embedded:
     seconds: float
 
 
-def embed(
+def embed_images(
     folder: str | Path,
     out: str | Path,
     *,
@@ -57,7 +57,7 @@ def embed(
     network: str = "efficientnet-lite0",
     batch: int = 16,
     progress: Callable[[int, int], None] = lambda done, total: None,
-) -> Embedded:
+) -> EmbeddingResult:
     """Write the embeddings of a folder of images (see `image_folder`) to ``out``, an .npz.
 
     It holds X (n, D) and y (n,), as `read` wants them, and beside them classes (C,), files (n,), unreadable and
@@ -94,7 +94,7 @@ def embed(
     write_atomically(path, partial(_write, stored=found | texts))
     shutil.rmtree(parts)
     count, dim = found["X"].shape
-    return Embedded(path, count, dim, images.classes, unreadable, fresh, seconds)
+    return EmbeddingResult(path, count, dim, images.classes, unreadable, fresh, seconds)
 
 
 def _block(net: Network, files: list[Path], batch: int, told: Callable[[int], None]) -> Block:
@@ -103,7 +103,7 @@ def _block(net: Network, files: list[Path], batch: int, told: Callable[[int], No
         pictures = []
         for place, file in enumerate(files[start : start + batch], start):
             try:
-                pictures.append(picture(file))
+                pictures.append(load_image(file))
                 kept.append(place)
             except UNREADABLE as error:
                 why.append(" ".join(str(error).replace(str(file), file.name).split()) or type(error).__name__)
