@@ -133,9 +133,9 @@ def test_blocks_give_the_same_lines(tmp_path, monkeypatch, two, name):
         np.save(path, X)
     whole = command("predict", file, path).stdout
     assert whole.count("\n") == 51
-    blocks = predictions.table_blocks
+    blocks = predictions.read_table_blocks
     monkeypatch.setattr(_sheets, "CELLS", 35)  # seven rows
-    monkeypatch.setattr(predictions, "table_blocks", lambda *args, **more: blocks(*args, size=7, **more))
+    monkeypatch.setattr(predictions, "read_table_blocks", lambda *args, **more: blocks(*args, size=7, **more))
     parts = [line.split(",") for line in command("predict", file, path).stdout.splitlines()[1:]]
     wanted = [line.split(",") for line in whole.splitlines()[1:]]
     assert [part[:2] for part in parts] == [part[:2] for part in wanted]
@@ -157,7 +157,7 @@ def test_memory_does_not_grow_with_the_rows(tmp_path, three):
     peaks = []
     for count in (20_000, 80_000):
         np.save(tmp_path / "part.npy", rows[:count])
-        blocks = predictions.table_blocks(tmp_path / "part.npy", takes=takes)
+        blocks = predictions.read_table_blocks(tmp_path / "part.npy", takes=takes)
         with (tmp_path / "out.csv").open("w") as stream:
             tracemalloc.start()
             done = predictions._write(stream, head, next(blocks), blocks, None, False, None, Silent())
@@ -177,7 +177,7 @@ def test_a_run_that_fails_leaves_what_was_there(tmp_path, monkeypatch, two, prob
     before = {one: one.read_bytes() for one in tmp_path.iterdir() if one != path}
     monkeypatch.setattr(_sheets, "CELLS", 35)
     if problem == "interrupted":
-        monkeypatch.setattr(predictions, "places", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        monkeypatch.setattr(predictions, "class_indices", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
     else:
         path.write_text(path.read_text() + "1,2,x,4,cat\n")
     result = command("predict", file, path, "-o", out)

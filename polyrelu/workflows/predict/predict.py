@@ -17,7 +17,7 @@ from polyrelu._version import __version__
 from polyrelu.data import TABLE_SUFFIXES, InputSchema, Table, class_indices, read_table, read_table_blocks
 from polyrelu.errors import InputError, require
 from polyrelu.files import open_file, output_folder, write_atomically
-from polyrelu.nets import read_feature_names, read_label_name
+from polyrelu.nets import load_about, read_feature_names, read_label_name
 from polyrelu.robust import Budget
 from polyrelu.workflows.fit.fit import Watcher
 from polyrelu.workflows.predict.kept_rows import Decided, KeptRows, file_hash
