@@ -11,12 +11,7 @@ from polyrelu.data.relabel import relabel
 from polyrelu.data.rows import BLOCK, Rows, RowSource, as_row_source, check_finite, is_memory_mapped, read_rows
 from polyrelu.data.spec import read
 from polyrelu.data.splits import split_part, split_rows
-from polyrelu.data.synthetic import (
-    NearlyOrthogonalSphere,
-    OrthonormalMixture,
-    SymmetricSeparable,
-    parse_clusters,
-)
+from polyrelu.data.synthetic import NearlyOrthogonalSphere, OrthonormalMixture, SymmetricSeparable, parse_clusters
 from polyrelu.data.tables import TABLE_SUFFIXES, InputSchema, Table, read_table_blocks
 
 __all__ = [

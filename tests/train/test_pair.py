@@ -9,13 +9,7 @@ import pytest
 import torch
 
 from polyrelu.nets import PolyReLUNet
-from polyrelu.train.gradient_flow.exponential_rk import (
-    Point,
-    StepUnderflowError,
-    exponential_kutta,
-    march,
-    phi,
-)
+from polyrelu.train.gradient_flow.exponential_rk import Point, StepUnderflowError, exponential_kutta, march, phi
 from polyrelu.train.gradient_flow.polar_field import Field
 from polyrelu.train.gradient_flow.polar_state import State
 from polyrelu.train.losses import log_mean_exp
