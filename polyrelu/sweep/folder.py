@@ -18,45 +18,45 @@ from typing import Any, final
 
 from polyrelu.errors import InputError, require
 from polyrelu.files import output_folder, parse_json, read_text, write_atomically
-from polyrelu.sweep.record import Answer, Job, Record, key_of
+from polyrelu.sweep.record import EngineResult, FunctionVersion, Record, key_of
 from polyrelu.sweep.values import decode, digest, encode
 
 FORMAT = "polyrelu-sweep-1"
 SWEEP, RESULTS, FAILURES, LOCK = "sweep.json", "results", "failures", ".lock"
-PATIENCE = 60.0  # seconds to wait for those who only look at a lock; they let go at once
+LOCK_TIMEOUT = 60.0  # seconds to wait for those who only look at a lock; they let go at once
 
 
 @final
 @dataclass(frozen=True)
 class Folder:
-    """The folder ``path`` as the place of ``job``."""
+    """The folder ``path`` with results of ``function``."""
 
     path: Path
-    job: Job
+    function: FunctionVersion
 
     def write_sweep(self, settings: Sequence[Mapping[str, Any]]) -> None:
-        """Say what was asked for last."""
-        about = {"function": self.job.function, "version": self.job.version, "settings": encode(settings)}
+        """Write the function and the settings of the latest run."""
+        about = {"function": self.function.name, "version": self.function.version, "settings": encode(settings)}
         self._write(self.path / SWEEP, about)
 
-    def keep(self, answer: Answer, settings: Mapping[str, Any]) -> Record:
-        """Write what came back for a setting; a result takes the place of an earlier failure."""
-        name = f"{FAILURES if answer.error else RESULTS}/{answer.key}.json"
-        outcome = {"error": answer.error, "details": answer.details} if answer.error else {"result": answer.result}
-        outcome |= {} if answer.time_limit is None else {"time_limit": answer.time_limit}
+    def write_result(self, result: EngineResult, settings: Mapping[str, Any]) -> Record:
+        """Write what came back for a setting; a success replaces an earlier failure."""
+        name = f"{FAILURES if result.error else RESULTS}/{result.key}.json"
+        outcome = {"error": result.error, "details": result.details} if result.error else {"result": result.result}
+        outcome |= {} if result.time_limit is None else {"time_limit": result.time_limit}
         content = {
-            "function": self.job.function,
-            "version": self.job.version,
-            "key": answer.key,
+            "function": self.function.name,
+            "version": self.function.version,
+            "key": result.key,
             "settings": encode(settings),
             **outcome,
-            "seconds": answer.seconds,
-            "versions": dict(answer.versions),
+            "seconds": result.seconds,
+            "versions": dict(result.versions),
         }
         (self.path / name).parent.mkdir(exist_ok=True)
         self._write(self.path / name, content)
-        if not answer.error:
-            (self.path / FAILURES / f"{answer.key}.json").unlink(missing_ok=True)
+        if not result.error:
+            (self.path / FAILURES / f"{result.key}.json").unlink(missing_ok=True)
         return _record(content, name)
 
     def read(self, key: str) -> Record | None:
@@ -64,21 +64,21 @@ class Folder:
         for kind in (RESULTS, FAILURES):
             name = f"{kind}/{key}.json"
             content = _content(self.path / name)
-            if content is not None and content.get("key") == key and self._mine(content):
+            if content is not None and content.get("key") == key and self._belongs(content):
                 with contextlib.suppress(KeyError, TypeError, ValueError, AttributeError):  # of another version
                     return _record(content, name)
         return None
 
-    def others(self, known: set[str]) -> list[Record]:
+    def other_records(self, known: set[str]) -> list[Record]:
         """Records of settings that are not among ``known``, by key."""
         keys = {file.stem for kind in (RESULTS, FAILURES) for file in (self.path / kind).glob("[0-9a-f]*.json")}
         return [record for key in sorted(keys - known) if (record := self.read(key)) is not None]
 
     def key(self, settings: Mapping[str, Any]) -> str:
         """The name of a setting's files."""
-        return key_of(self.job.function, self.job.version, settings)
+        return key_of(self.function.name, self.function.version, settings)
 
-    def _mine(self, content: Mapping[str, Any]) -> bool:
+    def _belongs(self, content: Mapping[str, Any]) -> bool:
         about = {name: content.get(name) for name in ("function", "version", "settings")}
         return digest(about) == content["key"] and ("result" in content) != bool(content.get("error"))
 
@@ -89,11 +89,11 @@ class Folder:
 
 
 @contextlib.contextmanager
-def opened(out: str | Path, job: Job) -> Iterator[Folder]:
-    """The folder for ``job`` alone as long as the block lasts; one that another run or another job has is refused."""
+def locked_folder(out: str | Path, function: FunctionVersion) -> Iterator[Folder]:
+    """The folder, locked as long as the block lasts; refused if another run or another function has it."""
     path = output_folder(out)
     with (path / LOCK).open("a+", encoding="utf-8") as lock:
-        if not _alone(lock.fileno()):
+        if not _acquire(lock.fileno()):
             lock.seek(0)
             raise InputError(
                 f"out={path}: another run (process {lock.read().strip() or 'unknown'}) is at work in this folder; "
@@ -103,15 +103,15 @@ def opened(out: str | Path, job: Job) -> Iterator[Folder]:
             lock.truncate(0)
             lock.write(str(os.getpid()))
             lock.flush()
-        for stray in (one for folder in (path / RESULTS, path / FAILURES) for one in folder.glob(".*-*.json")):
+        for stray in (file for kind in (RESULTS, FAILURES) for file in (path / kind).glob(".*-*.json")):
             stray.unlink(missing_ok=True)  # of a run that was killed while it wrote
         there = stored_sweep(path)
         if there is not None:
-            for name, now in (("function", job.function), ("version", job.version)):
+            for name, now in (("function", function.name), ("version", function.version)):
                 before = there[name]
                 allowed = f"a folder of this {name}, {now}; it holds results of {before}: choose another --out"
                 require(before == now, "out", path, allowed)
-        yield Folder(path, job)
+        yield Folder(path, function)
 
 
 def stored_sweep(path: Path) -> dict[str, Any] | None:
@@ -138,17 +138,17 @@ def stored_sweep(path: Path) -> dict[str, Any] | None:
     return {**content, "settings": settings}
 
 
-def at_work(path: Path) -> bool:
+def is_running(path: Path) -> bool:
     """Is a run at work in this folder now?"""
     try:
         with (path / LOCK).open() as lock:
-            return not _locked(lock.fileno(), fcntl.LOCK_SH)
+            return not _try_lock(lock.fileno(), fcntl.LOCK_SH)
     except OSError:
         return False
 
 
 @contextlib.contextmanager
-def room(path: str | Path, done: int, total: int) -> Iterator[None]:
+def report_full_disk(path: str | Path, done: int, total: int) -> Iterator[None]:
     """A full disk is nobody's bug, and no finished result is lost by it."""
     try:
         yield
@@ -159,18 +159,18 @@ def room(path: str | Path, done: int, total: int) -> Iterator[None]:
         ) from None
 
 
-def _alone(descriptor: int) -> bool:
+def _acquire(descriptor: int) -> bool:
     """Take the lock for a run. Where it can only be shared, somebody looks at it for a moment, and no run has it."""
-    until = time.monotonic() + PATIENCE
-    while not _locked(descriptor, fcntl.LOCK_EX):
-        if not _locked(descriptor, fcntl.LOCK_SH) or time.monotonic() >= until:
+    until = time.monotonic() + LOCK_TIMEOUT
+    while not _try_lock(descriptor, fcntl.LOCK_EX):
+        if not _try_lock(descriptor, fcntl.LOCK_SH) or time.monotonic() >= until:
             return False
         fcntl.flock(descriptor, fcntl.LOCK_UN)
         time.sleep(0.02)
     return True
 
 
-def _locked(descriptor: int, kind: int) -> bool:
+def _try_lock(descriptor: int, kind: int) -> bool:
     try:
         fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -46,16 +46,16 @@ class Record:
 
 @final
 @dataclass(frozen=True)
-class Job:
-    """What the workers of one run are for."""
+class FunctionVersion:
+    """A function by name, "package.module:name", and the version of its source."""
 
-    function: str
+    name: str
     version: str
 
 
 @final
 @dataclass(frozen=True)
-class Answer:
+class EngineResult:
     """What an engine brings back for one setting: an encoded result, or an error and its details."""
 
     key: str
@@ -67,10 +67,10 @@ class Answer:
     time_limit: float | None = None
 
 
-def out_of_time(key: str, limit: float, said: str = "") -> Answer:
-    """The answer of a setting that took longer than the limit and was ended."""
+def out_of_time(key: str, limit: float, output: str = "") -> EngineResult:
+    """The result of a setting that took longer than the limit and was ended."""
     error = f"time limit: not done after {limit:g} s, ended; more time is another try"
-    return Answer(key, error=error, details=said, seconds=limit, time_limit=limit)
+    return EngineResult(key, error=error, details=output, seconds=limit, time_limit=limit)
 
 
 class Watcher(Protocol):

@@ -11,11 +11,11 @@ from typing import Any
 from polyrelu.checks import checked
 from polyrelu.errors import InputError, require
 from polyrelu.interrupt import Patience
-from polyrelu.sweep.engines import local
+from polyrelu.sweep.engines import local, ray_engine
 from polyrelu.sweep.engines.ray_address import probe_address
-from polyrelu.sweep.folder import Folder, opened, room
+from polyrelu.sweep.folder import Folder, locked_folder, report_full_disk
 from polyrelu.sweep.function import find, nearest, version
-from polyrelu.sweep.record import Answer, Job, Record, Silent, Watcher
+from polyrelu.sweep.record import EngineResult, FunctionVersion, Record, Silent, Watcher
 from polyrelu.sweep.sweep import Sweep, check_call, check_time_limit
 from polyrelu.sweep.values import encode
 from polyrelu.threads import cores
@@ -60,8 +60,8 @@ def run_sweep(
     check_time_limit(limit)
     watcher = watcher or Silent()
     check_call(sweep)
-    job = Job(sweep.function, version(find(sweep.function)))
-    with opened(out, job) as folder:
+    function = FunctionVersion(sweep.function, version(find(sweep.function)))
+    with locked_folder(out, function) as folder:
         wanted = {folder.key(settings): settings for settings in sweep.settings}
         kept = {key: record for key in wanted if (record := folder.read(key)) is not None}
         before = {
@@ -69,28 +69,23 @@ def run_sweep(
             if not (record.failed and (retry_failed or record.worth_another_try(limit)))
         }  # fmt: skip
         failed = sum(record.failed for record in before.values())
-        with room(out, len(before) - failed, len(wanted)):
+        with report_full_disk(out, len(before) - failed, len(wanted)):
             folder.write_sweep(sweep.settings)
         watcher.begin(len(wanted), len(before) - failed, failed)
         missing = {key: settings for key, settings in wanted.items() if key not in before}
-        work = _engine(engine, job, missing, workers if address else size, address, limit)
+        tasks = {key: encode(settings) for key, settings in missing.items()}
+
+        def work(watcher: Watcher, more: Callable[[], bool]) -> Iterator[EngineResult]:
+            if engine == "local":
+                return local.work(function, tasks, size, watcher, more, limit)
+            most = workers if address else size
+            return ray_engine.work(function, tasks, most, address, watcher, more, limit)
+
         found = {**before, **_run(folder, work, missing, watcher, len(before) - failed, len(wanted))}
         return [found[folder.key(settings)] for settings in sweep.settings]
 
 
-Work = Callable[[Watcher, Callable[[], bool]], Iterator[Answer]]
-
-
-def _engine(
-    engine: str, job: Job, missing: Mapping[str, Any], workers: int | None, address: str | None, limit: float | None
-) -> Work:
-    tasks = {key: encode(settings) for key, settings in missing.items()}
-    if engine == "local":
-        assert workers
-        return lambda watcher, more: local.work(job, tasks, workers, watcher, more, limit)
-    from polyrelu.sweep.engines import ray_engine
-
-    return lambda watcher, more: ray_engine.work(job, tasks, workers, address, watcher, more, limit)
+Work = Callable[[Watcher, Callable[[], bool]], Iterator[EngineResult]]
 
 
 def _run(
@@ -111,8 +106,8 @@ def _run(
 
         with contextlib.closing(work(watcher, more)) as answers:  # type: ignore[type-var]
             for answer in answers:
-                with room(folder.path, done, total):
-                    record = folder.keep(answer, missing[answer.key])
+                with report_full_disk(folder.path, done, total):
+                    record = folder.write_result(answer, missing[answer.key])
                 found[answer.key] = record
                 done += not record.failed
                 watcher.finished(record)

@@ -13,12 +13,12 @@ from typing import Any, final
 from polyrelu.checks import checked
 from polyrelu.errors import InputError, require
 from polyrelu.files import write_atomically
-from polyrelu.sweep.folder import SWEEP, Folder, at_work, stored_sweep
-from polyrelu.sweep.record import Job, Record
+from polyrelu.sweep.folder import SWEEP, Folder, is_running, stored_sweep
+from polyrelu.sweep.record import FunctionVersion, Record
 from polyrelu.sweep.values import encode
 
 TABLES = (".csv", ".jsonl")
-OWN = ("key", "seconds", "error", "result")  # columns of every table
+FIXED_COLUMNS = ("key", "seconds", "error", "result")  # columns of every table
 
 
 @final
@@ -68,18 +68,20 @@ def status(path: str | Path) -> Status:
     """How far the sweep in this folder is; it may be running."""
     folder, wanted = _open(Path(path))
     records = [record for key in wanted if (record := folder.read(key)) is not None]
-    others = folder.others(set(wanted))
+    others = folder.other_records(set(wanted))
     failures = tuple(record for record in records if record.failed)
     seconds = sum(record.seconds for record in (*records, *others))
-    done, job = len(records) - len(failures), folder.job
-    return Status(job.function, job.version, len(wanted), done, failures, len(others), seconds, at_work(folder.path))
+    done, function = len(records) - len(failures), folder.function
+    return Status(
+        function.name, function.version, len(wanted), done, failures, len(others), seconds, is_running(folder.path)
+    )
 
 
 @checked
 def read_records(path: str | Path) -> list[Record]:
     """Every record of a folder: those last asked for in their order, then the others by key."""
     folder, wanted = _open(Path(path))
-    return [record for key in wanted if (record := folder.read(key)) is not None] + folder.others(set(wanted))
+    return [record for key in wanted if (record := folder.read(key)) is not None] + folder.other_records(set(wanted))
 
 
 @checked
@@ -102,7 +104,7 @@ def row_of(record: Record) -> dict[str, Any]:
     """One record as columns."""
     row: dict[str, Any] = {"key": record.key, "seconds": record.seconds, "error": record.error}
     for name, value in record.settings.items():
-        row.update(_flat(f"settings.{name}" if name.partition(".")[0] in OWN else name, value))
+        row.update(_flat(f"settings.{name}" if name.partition(".")[0] in FIXED_COLUMNS else name, value))
     return {**row, **_flat("result", record.result)}
 
 
@@ -138,5 +140,5 @@ def _open(path: Path) -> tuple[Folder, dict[str, Mapping[str, Any]]]:
     there = stored_sweep(path)
     if there is None:
         raise InputError(f"out={path}: expected the output folder of a sweep; it has no {SWEEP}.")
-    folder = Folder(path, Job(there["function"], there["version"]))
+    folder = Folder(path, FunctionVersion(there["function"], there["version"]))
     return folder, {folder.key(settings): settings for settings in there["settings"]}

@@ -23,8 +23,8 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-KEYS = ("function", "grid", "fixed", "settings", "time_limit")
-MOST = 1_000_000  # settings of a grid
+FIELDS = ("function", "grid", "fixed", "settings", "time_limit")
+MAX_SETTINGS = 1_000_000  # settings of a grid
 
 
 @final
@@ -66,7 +66,7 @@ class Sweep:
             require(len(values) > 0, f"grid.{key}", values, "at least one value")
             require(key not in fixed, f"grid.{key}", values, f"a setting not also in fixed ({fixed.get(key)})")
         count = math.prod(len(values) for values in grid.values())
-        require(count <= MOST, "grid", f"{count:,} settings", f"at most {MOST:,}")
+        require(count <= MAX_SETTINGS, "grid", f"{count:,} settings", f"at most {MAX_SETTINGS:,}")
         rows = itertools.product(*grid.values())
         return cls(function, [{**dict(zip(grid, row, strict=True)), **fixed} for row in rows])
 
@@ -118,10 +118,10 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _sweep_of(content: Any) -> Sweep:
-    require(isinstance(content, dict), "content", type(content).__name__, f"a table with {', '.join(KEYS)}")
+    require(isinstance(content, dict), "content", type(content).__name__, f"a table with {', '.join(FIELDS)}")
     for key in content:
-        if key not in KEYS:
-            raise InputError(f"{key}: expected one of {', '.join(KEYS)}{nearest(key, KEYS)}.")
+        if key not in FIELDS:
+            raise InputError(f"{key}: expected one of {', '.join(FIELDS)}{nearest(key, FIELDS)}.")
     require("function" in content, "function", "nothing", 'text such as function = "package.module:name"')
     both = "grid" in content and "settings" in content
     require(not both, "grid", content.get("grid"), "either a grid or settings, both are there")

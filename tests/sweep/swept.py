@@ -22,7 +22,7 @@ import json, sys
 sys.path.insert(0, sys.argv[1])
 from polyrelu.sweep import Sweep, run_sweep
 from polyrelu.sweep.engines import ray_address
-ray_address.REACH = ray_address.JOIN = 600.0  # a cluster here has time to answer, however busy the machine is
+ray_address.REACH_SECONDS = ray_address.JOIN_SECONDS = 600.0  # a busy machine is slow to answer
 function, settings, out, more = json.loads(sys.argv[2])
 run_sweep(Sweep(function, settings), out, **more)
 """

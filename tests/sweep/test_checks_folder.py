@@ -12,19 +12,19 @@ import pytest
 
 from polyrelu.errors import InputError
 from polyrelu.sweep import digest, encode
-from polyrelu.sweep.folder import FORMAT, Folder, at_work, opened, stored_sweep
-from polyrelu.sweep.record import Answer, Job, key_of
+from polyrelu.sweep.folder import FORMAT, Folder, is_running, locked_folder, stored_sweep
+from polyrelu.sweep.record import EngineResult, FunctionVersion, key_of
 from polyrelu.sweep.values import canonical, decode
 
-JOB = Job("package.module:function", "0+abc")
+FUNCTION = FunctionVersion("package.module:function", "0+abc")
 SETTINGS = {"x": 3, "part": {"y": [1.5, "text"]}}
-KEY = key_of(JOB.function, JOB.version, SETTINGS)
-ANSWER = Answer(KEY, result={"a": 1.0}, seconds=2.0, versions={"torch": "2"})
+KEY = key_of(FUNCTION.name, FUNCTION.version, SETTINGS)
+RESULT = EngineResult(KEY, result={"a": 1.0}, seconds=2.0, versions={"torch": "2"})
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Folder:
-    return Folder(tmp_path, JOB)
+    return Folder(tmp_path, FUNCTION)
 
 
 def content(folder: Folder, kind: str = "results") -> dict[str, object]:
@@ -41,7 +41,7 @@ def rewritten(folder: Folder, change: dict[str, object], kind: str = "results", 
 
 
 def test_what_is_kept_is_read(folder):
-    kept = folder.keep(ANSWER, SETTINGS)
+    kept = folder.write_result(RESULT, SETTINGS)
     assert folder.read(KEY) == kept and kept.result == {"a": 1.0} and kept.settings == SETTINGS
     assert (kept.seconds, kept.versions, kept.error, kept.file) == (2.0, {"torch": "2"}, "", f"results/{KEY}.json")
     assert folder.key(SETTINGS) == KEY and not list(folder.path.rglob(".*"))
@@ -63,7 +63,7 @@ def test_what_is_kept_is_read(folder):
     ids=str,
 )
 def test_a_file_of_something_else_does_not_count_although_its_check_fits(folder, change):
-    folder.keep(ANSWER, SETTINGS)
+    folder.write_result(RESULT, SETTINGS)
     rewritten(folder, {"result": {"a": 1.0}})
     assert folder.read(KEY) is not None
     rewritten(folder, change)
@@ -71,7 +71,7 @@ def test_a_file_of_something_else_does_not_count_although_its_check_fits(folder,
 
 
 def test_a_file_without_a_result_or_an_error_does_not_count(folder):
-    folder.keep(ANSWER, SETTINGS)
+    folder.write_result(RESULT, SETTINGS)
     found = content(folder)
     del found["result"], found["format"], found["check"]
     (folder.path / "results" / f"{KEY}.json").write_text(
@@ -82,7 +82,7 @@ def test_a_file_without_a_result_or_an_error_does_not_count(folder):
 
 @pytest.mark.parametrize("change", [{"result": {"a": 2.0}}, {"seconds": 3.0}, {"check": "0" * 20}, {"check": None}])
 def test_a_file_that_was_changed_does_not_count(folder, change):
-    folder.keep(ANSWER, SETTINGS)
+    folder.write_result(RESULT, SETTINGS)
     rewritten(folder, change, check=False)
     assert folder.read(KEY) is None
 
@@ -91,7 +91,7 @@ def test_a_file_that_was_changed_does_not_count(folder, change):
     "text", ["", "{", "[]", "1", "null", "[" * 100_000, "\ud800".encode("utf-16", "surrogatepass")]
 )
 def test_a_damaged_file_does_not_count(folder, text):
-    folder.keep(ANSWER, SETTINGS)
+    folder.write_result(RESULT, SETTINGS)
     path = folder.path / "results" / f"{KEY}.json"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     assert folder.read(KEY) is None
@@ -100,45 +100,48 @@ def test_a_damaged_file_does_not_count(folder, text):
 
 
 def test_a_file_under_another_name_does_not_count(folder):
-    folder.keep(ANSWER, SETTINGS)
-    other = key_of(JOB.function, JOB.version, {"x": 4})
+    folder.write_result(RESULT, SETTINGS)
+    other = key_of(FUNCTION.name, FUNCTION.version, {"x": 4})
     (folder.path / "results" / f"{KEY}.json").rename(folder.path / "results" / f"{other}.json")
-    assert folder.read(other) is None and folder.read(KEY) is None and folder.others(set()) == []
+    assert folder.read(other) is None and folder.read(KEY) is None and folder.other_records(set()) == []
 
 
 def test_a_result_takes_the_place_of_a_failure_and_not_the_other_way_round(folder):
-    failure = Answer(KEY, error="ValueError: no", details="a traceback", seconds=1.0)
-    kept = folder.keep(failure, SETTINGS)
+    failure = EngineResult(KEY, error="ValueError: no", details="a traceback", seconds=1.0)
+    kept = folder.write_result(failure, SETTINGS)
     assert kept.failed and folder.read(KEY) == kept and kept.details == "a traceback"
-    folder.keep(ANSWER, SETTINGS)
+    folder.write_result(RESULT, SETTINGS)
     assert folder.read(KEY).result == {"a": 1.0} and not list((folder.path / "failures").iterdir())
-    folder.keep(failure, SETTINGS)
+    folder.write_result(failure, SETTINGS)
     assert folder.read(KEY).result == {"a": 1.0}
 
 
 def test_others_are_those_not_asked_for(folder):
-    folder.keep(ANSWER, SETTINGS)
-    more = key_of(JOB.function, JOB.version, {"x": 4})
-    folder.keep(Answer(more, error="no"), {"x": 4})
+    folder.write_result(RESULT, SETTINGS)
+    more = key_of(FUNCTION.name, FUNCTION.version, {"x": 4})
+    folder.write_result(EngineResult(more, error="no"), {"x": 4})
     (folder.path / "results" / "notes.json").write_text("{}")
-    assert [one.key for one in folder.others({KEY})] == [more]
-    assert [one.key for one in folder.others(set())] == sorted([KEY, more])
+    assert [one.key for one in folder.other_records({KEY})] == [more]
+    assert [one.key for one in folder.other_records(set())] == sorted([KEY, more])
 
 
 def test_a_folder_is_of_one_function_and_version(tmp_path):
-    with opened(tmp_path, JOB) as folder:
+    with locked_folder(tmp_path, FUNCTION) as folder:
         folder.write_sweep([SETTINGS, {"x": float("inf")}])
     assert stored_sweep(tmp_path)["settings"] == [SETTINGS, {"x": float("inf")}]
-    with opened(tmp_path, JOB):
+    with locked_folder(tmp_path, FUNCTION):
         pass
-    for job in (Job("package.module:other", JOB.version), Job(JOB.function, "0+abd")):
-        with pytest.raises(InputError, match="choose another --out"), opened(tmp_path, job):
+    for function in (
+        FunctionVersion("package.module:other", FUNCTION.version),
+        FunctionVersion(FUNCTION.name, "0+abd"),
+    ):
+        with pytest.raises(InputError, match="choose another --out"), locked_folder(tmp_path, function):
             pass
 
 
 @pytest.mark.parametrize("name", ["function", "version", "settings"])
 def test_a_sweep_that_does_not_say_what_it_is_is_refused(tmp_path, name):
-    with opened(tmp_path, JOB) as folder:
+    with locked_folder(tmp_path, FUNCTION) as folder:
         folder.write_sweep([SETTINGS])
     found = json.loads((tmp_path / "sweep.json").read_text())
     del found[name], found["format"], found["check"]
@@ -153,17 +156,20 @@ def test_a_sweep_that_does_not_say_what_it_is_is_refused(tmp_path, name):
 
 
 def test_one_run_at_a_time(tmp_path):
-    assert not at_work(tmp_path)
-    with opened(tmp_path, JOB):
+    assert not is_running(tmp_path)
+    with locked_folder(tmp_path, FUNCTION):
         pass
-    with opened(tmp_path, JOB):
-        assert at_work(tmp_path) and (tmp_path / ".lock").read_text() == str(os.getpid())
-        with pytest.raises(InputError, match=r"another run \(process \d+\) is at work"), opened(tmp_path, JOB):
+    with locked_folder(tmp_path, FUNCTION):
+        assert is_running(tmp_path) and (tmp_path / ".lock").read_text() == str(os.getpid())
+        with (
+            pytest.raises(InputError, match=r"another run \(process \d+\) is at work"),
+            locked_folder(tmp_path, FUNCTION),
+        ):
             pass
-    assert not at_work(tmp_path)
+    assert not is_running(tmp_path)
     with (tmp_path / ".lock").open() as other:  # whoever only looks is no run
         fcntl.flock(other, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        assert not at_work(tmp_path)
+        assert not is_running(tmp_path)
 
 
 def test_what_a_killed_run_left_half_written_is_removed(tmp_path):
@@ -171,7 +177,7 @@ def test_what_a_killed_run_left_half_written_is_removed(tmp_path):
         (tmp_path / kind).mkdir()
         (tmp_path / kind / f".{KEY}-abc.json").write_text("{")
         (tmp_path / kind / "kept.json").write_text("{")
-    with opened(tmp_path, JOB):
+    with locked_folder(tmp_path, FUNCTION):
         pass
     assert sorted(file.name for file in tmp_path.rglob("*.json")) == ["kept.json", "kept.json"]
 
@@ -217,10 +223,10 @@ def test_numbers_that_json_does_not_have_are_never_written():
 
 
 def test_whoever_only_looks_is_waited_for(tmp_path, monkeypatch):
-    with opened(tmp_path, JOB):
+    with locked_folder(tmp_path, FUNCTION):
         pass
     with (tmp_path / ".lock").open() as other:
         fcntl.flock(other, fcntl.LOCK_SH | fcntl.LOCK_NB)
         monkeypatch.setattr(time, "sleep", lambda seconds: fcntl.flock(other, fcntl.LOCK_UN))
-        with opened(tmp_path, JOB):
+        with locked_folder(tmp_path, FUNCTION):
             pass

@@ -21,14 +21,14 @@ from polyrelu.sweep.engines.ray_address import CLIENT, HEAD
 
 pytestmark = pytest.mark.waits
 FORMS = ("{}", "ray://{}")
-REACH = ray_address.REACH
+REACH_SECONDS = ray_address.REACH_SECONDS
 SETTINGS = b"\x00\x00\x00\x04\x00\x00\x00\x00\x00"  # the first frame of every HTTP/2 server
 
 
 @pytest.fixture(autouse=True)
 def patient(monkeypatch):
     """Whoever answers has time for it, however busy the machine is."""
-    monkeypatch.setattr(ray_address, "REACH", LIMIT)
+    monkeypatch.setattr(ray_address, "REACH_SECONDS", LIMIT)
 
 
 @contextmanager
@@ -70,7 +70,7 @@ def test_something_that_says_nothing(monkeypatch, form):
     def silent(stream):
         pass
 
-    monkeypatch.setattr(ray_address, "REACH", 0.3)
+    monkeypatch.setattr(ray_address, "REACH_SECONDS", 0.3)
     monkeypatch.setattr(ray_address, "_connected", lambda host, port, until: socket.create_connection((host, port)))
     with listening(silent) as place:
         said = refused(form.format(place))
@@ -81,7 +81,7 @@ def test_something_that_says_nothing(monkeypatch, form):
 
 
 def test_the_time_it_has_is_short():
-    assert REACH <= 2  # with the start of the command it is said within three seconds
+    assert REACH_SECONDS <= 2  # with the start of the command it is said within three seconds
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -133,7 +133,7 @@ def test_a_server_that_never_ends_is_left_after_its_time(monkeypatch):
                 stream.sendall(b"\x00\x00\x08\x06\x00\x00\x00\x00\x00" + bytes(8))  # PING
                 sent.append(1)
 
-    monkeypatch.setattr(ray_address, "REACH", 0.3)
+    monkeypatch.setattr(ray_address, "REACH_SECONDS", 0.3)
     monkeypatch.setattr(ray_address, "_connected", lambda host, port, until: socket.create_connection((host, port)))
     with listening(tell) as place:
         assert probe_address(place) == place  # it may be a Ray that is busy: Ray itself will say
@@ -144,7 +144,9 @@ def test_a_closed_port_and_a_name_that_nobody_has(monkeypatch):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # and nobody listens
         assert "nothing answers there (Connection refused)" in refused(f"127.0.0.1:{taken.getsockname()[1]}")
-    monkeypatch.setattr(ray_address, "REACH", REACH)  # where names cannot be looked up, that may take long
+    monkeypatch.setattr(
+        ray_address, "REACH_SECONDS", REACH_SECONDS
+    )  # where names cannot be looked up, that may take long
     assert "nothing answers there (" in refused("no-such-host.invalid:6379")
 
 
@@ -158,7 +160,7 @@ def test_a_name_that_takes_long_to_look_up(monkeypatch):
         raise OSError("late")
 
     monkeypatch.setattr(ray_address.socket, "create_connection", look_up)
-    monkeypatch.setattr(ray_address, "REACH", 0.1)
+    monkeypatch.setattr(ray_address, "REACH_SECONDS", 0.1)
     assert "nothing answers there (no connection within 0.1 s)" in refused("far.away:6379")
     assert asked.wait(LIMIT) and not over.is_set()
     over.set()
@@ -212,7 +214,7 @@ def test_every_command_with_an_address_says_so_before_anything_is_loaded(tmp_pat
     words = {"sweep": ["sweep", "none.toml"], "claims": ["claims", "run", "A"], "reproduce": ["reproduce"]}[command]
     code = (
         "import sys; from polyrelu.cli import main as cli; sys.argv = ['polyrelu', *sys.argv[1:]]\n"
-        f"from polyrelu.sweep.engines import ray_address; ray_address.REACH = {LIMIT}\n"
+        f"from polyrelu.sweep.engines import ray_address; ray_address.REACH_SECONDS = {LIMIT}\n"
         "try:\n    cli.main()\nexcept SystemExit as end:\n"
         "    print(end.code, *{'torch', 'ray', 'numpy'} & set(sys.modules))\n"
     )

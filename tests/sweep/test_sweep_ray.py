@@ -15,7 +15,7 @@ from waiting import ended, wait_for
 from polyrelu.errors import InputError
 from polyrelu.sweep import Silent, Sweep, run_sweep
 from polyrelu.sweep.engines.ray_engine import check_address, work
-from polyrelu.sweep.record import Job
+from polyrelu.sweep.record import FunctionVersion
 from polyrelu.threads import SPINS
 
 pytestmark = pytest.mark.waits
@@ -55,7 +55,7 @@ def test_something_else_at_the_address(monkeypatch):
         with pytest.raises(InputError, match="expected a Ray cluster, but what listens there says nothing within 2 s"):
             check_address(address)
         # Where that cannot be seen from outside, Ray is asked, and not for minutes.
-        monkeypatch.setattr("polyrelu.sweep.engines.ray_address.JOIN", 3.0)
+        monkeypatch.setattr("polyrelu.sweep.engines.ray_address.JOIN_SECONDS", 3.0)
         monkeypatch.setattr("polyrelu.sweep.engines.ray_address.probe_address", lambda place: place)
         with pytest.raises(InputError, match=r"expected a Ray cluster to connect to \(no answer within 3 s"):
             check_address(address)
@@ -122,13 +122,13 @@ def test_workers_have_one_thread_and_do_not_spin(tmp_path, cluster):
 
 
 def test_another_version_on_the_cluster_is_refused(cluster):
-    job = Job("swept:square", "9+abc")
+    job = FunctionVersion("swept:square", "9+abc")
     with pytest.raises(
         InputError, match=r"its source on the Ray cluster is version 0\+.*, but this sweep is of 9\+abc"
     ):
         list(work(job, {"a": {"x": 1}}, None, None, Silent(), lambda: True))
     with pytest.raises(InputError, match="there is no module no_such_module_x to import on the Ray cluster"):
-        list(work(Job("no_such_module_x:f", "9+abc"), {"a": {"x": 1}}, None, None, Silent(), lambda: True))
+        list(work(FunctionVersion("no_such_module_x:f", "9+abc"), {"a": {"x": 1}}, None, None, Silent(), lambda: True))
 
 
 def test_a_sweep_joins_a_cluster_by_its_address(tmp_path, cluster):

@@ -25,7 +25,7 @@ ENVIRONMENT = {
 
 def call(function: Callable[..., Any], key: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     """Call it; what comes back, result or error, is strict JSON. ``settings`` are encoded."""
-    level(key)
+    seed_and_pin_threads(key)
     began = time.perf_counter()
     try:
         answer = {"result": encode(function(**decode(settings)))}
@@ -36,7 +36,7 @@ def call(function: Callable[..., Any], key: str, settings: Mapping[str, Any]) ->
     return {"key": key, "seconds": time.perf_counter() - began, "versions": versions(), **answer}
 
 
-def level(key: str) -> None:
+def seed_and_pin_threads(key: str) -> None:
     """One torch thread, and the global generators seeded by the key, not left as the setting before left them.
 
     A function takes its randomness from a seed of its own; this is for those that forgot, in libraries loaded by now.

@@ -1,73 +1,71 @@
-"""The local engine: worker processes of one thread each; one that dies costs its setting another try, not the run."""
+"""The local engine: worker processes of one thread each; one that dies costs its setting another try, not the run.
+
+Workers are fresh interpreters, not children of `multiprocessing`, which would run the caller's script again in each.
+"""
 
 from __future__ import annotations
 
 import contextlib
-import json
 import os
-import selectors
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping
+from multiprocessing.connection import Pipe, wait
 from typing import Any
 
 from polyrelu.errors import InputError
 from polyrelu.sweep.engines.invoke import ENVIRONMENT
-from polyrelu.sweep.record import Answer, Job, Watcher, out_of_time
+from polyrelu.sweep.record import EngineResult, FunctionVersion, Watcher, out_of_time
 
 RETRIES = 2  # of a setting whose worker died
-TAIL = 8000  # bytes of a worker's last output that are kept for the record of a failure
-TURN = 0.2  # seconds between two looks at Ctrl-C and at workers that died without a word
+OUTPUT_TAIL = 8000  # bytes of a worker's last output that are kept for the record of a failure
+POLL_SECONDS = 0.2  # between two looks at Ctrl-C and at workers that died without a word
 # sys.path is handed over before anything is imported from it.
 START = (
-    "import sys; sys.path[:], sys.argv[1:] = sys.argv[1:], []; from polyrelu.sweep.engines.worker import main; main()"
+    "import sys; descriptor, function, *sys.path[:] = sys.argv[1:]; sys.argv[1:] = []; "
+    "from polyrelu.sweep.engines.worker import main; main(int(descriptor), function)"
 )
 
 
 class Worker:
-    """One process, the setting it has (None: waiting for one) and what it said last."""
+    """One process, the setting it has (None: it waits for one), and the file that holds what it printed."""
 
-    def __init__(self, job: Job) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", START, *map(str, sys.path)],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            env={**os.environ, **ENVIRONMENT}, start_new_session=True,
-        )  # fmt: skip
+    def __init__(self, function: str) -> None:
+        self.connection, other = Pipe()
+        self.output = tempfile.TemporaryFile("a+b")  # noqa: SIM115 - closed by `end`
+        with other:
+            self.process = subprocess.Popen(
+                [sys.executable, "-c", START, str(other.fileno()), function, *map(str, sys.path)],
+                stdin=subprocess.DEVNULL, stdout=self.output, stderr=subprocess.STDOUT, pass_fds=[other.fileno()],
+                env={**os.environ, **ENVIRONMENT}, start_new_session=True,
+            )  # fmt: skip
         self.key: str | None = None
         self.began = 0.0
         self.ready = False
-        self.unread = self.output = b""
-        self.send({"function": job.function})
-
-    def send(self, message: Mapping[str, Any]) -> None:
-        """One line; if the worker is dead, that is seen where its answer is read."""
-        assert self.process.stdin
-        with contextlib.suppress(BrokenPipeError):
-            self.process.stdin.write(json.dumps(message, allow_nan=False).encode() + b"\n")
-            self.process.stdin.flush()
 
     def give(self, key: str, settings: Any) -> None:
-        """The next setting."""
-        self.key, self.output, self.began = key, b"", time.monotonic()
-        self.send({"key": key, "settings": settings})
+        """The next setting; if the worker is dead, that is seen where its answer is read."""
+        self.key, self.began = key, time.monotonic()
+        self.output.truncate(0)
+        with contextlib.suppress(OSError):
+            self.connection.send({"key": key, "settings": settings})
 
-    def messages(self, content: bytes) -> list[dict[str, Any]]:
-        """The whole lines there are by now."""
-        *lines, self.unread = (self.unread + content).split(b"\n")
-        return [json.loads(line) for line in lines]
+    def messages(self) -> Iterator[dict[str, Any]]:
+        """What it has sent by now."""
+        try:
+            while self.connection.poll():
+                yield self.connection.recv()
+        except (EOFError, OSError):  # it will never answer
+            self.process.kill()
 
-    def hear(self, content: bytes) -> None:
-        """Keep the last of what the function printed."""
-        self.output = (self.output + content)[-TAIL:]
-
-    def said(self) -> str:
-        """The last of what the function printed, to the end."""
-        for content in _rest(self.process.stderr):
-            self.hear(content)
-        return self.output.decode(errors="replace")
+    def last_output(self) -> str:
+        """The last of what the function printed."""
+        self.output.seek(max(0, self.output.seek(0, os.SEEK_END) - OUTPUT_TAIL))
+        return self.output.read().decode(errors="replace")
 
     def end(self) -> str:
         """Kill it with all it started; how it ended, in words."""
@@ -75,24 +73,22 @@ class Worker:
         with contextlib.suppress(OSError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
-        for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):
-            with contextlib.suppress(OSError):
-                pipe.close()  # type: ignore[union-attr]
+        self.connection.close()
+        self.output.close()
         return "killed" if died is None else f"signal {-died}" if died < 0 else f"exit code {died}"
 
 
-class Crew:
+class WorkerPool:
     """The workers of one run and the settings that wait for them."""
 
     def __init__(
-        self, job: Job, tasks: Mapping[str, Any], size: int, watcher: Watcher, time_limit: float | None = None
+        self, function: FunctionVersion, tasks: Mapping[str, Any], size: int, watcher: Watcher, limit: float | None
     ) -> None:
-        self.job, self.tasks, self.size, self.watcher, self.limit = job, tasks, size, watcher, time_limit
+        self.function, self.tasks, self.size, self.watcher, self.limit = function, tasks, size, watcher, limit
         self.waiting = deque(tasks)
         self.deaths: Counter[str] = Counter()
         self.failed_starts = 0
         self.workers: list[Worker] = []
-        self.selector = selectors.DefaultSelector()
 
     @property
     def busy(self) -> int:
@@ -108,75 +104,44 @@ class Crew:
                 worker.give(key, self.tasks[key])
         while len(self.workers) < min(self.size, self.busy + len(self.waiting)):
             try:
-                worker = Worker(self.job)
+                self.workers.append(Worker(self.function.name))
             except OSError as error:
                 why = f"{len(self.workers) + 1} worker processes cannot be started ({error.strerror})"
                 raise InputError(f"workers={self.size}: {why}; lower --workers.") from None
-            self.workers.append(worker)
-            for pipe, speaks in ((worker.process.stdout, True), (worker.process.stderr, False)):
-                assert pipe
-                os.set_blocking(pipe.fileno(), False)
-                self.selector.register(pipe, selectors.EVENT_READ, (worker, speaks))
 
-    def listen(self) -> Iterator[Answer]:
-        """Answers that arrive within a turn."""
-        for event, _ in self.selector.select(TURN):
-            worker, speaks = event.data
-            try:
-                content = os.read(event.fd, 1 << 20)
-            except BlockingIOError:  # it was read with an answer just now
-                continue
-            if not content:
-                self.selector.unregister(event.fileobj)
-                if speaks:  # it will never answer
-                    worker.process.kill()
-            elif speaks:
-                for message in worker.messages(content):
-                    yield from self._heard(worker, message)
-            else:
-                worker.hear(content)
-        for worker in [worker for worker in self.workers if worker.process.poll() is not None]:
-            self.workers.remove(worker)
-            for content in _rest(worker.process.stdout):
-                for message in worker.messages(content):
-                    yield from self._heard(worker, message)
-            yield from self._lost(worker)
-        yield from self._late()
+    def results(self) -> Iterator[EngineResult]:
+        """What arrives within ``POLL_SECONDS``; workers that died or took too long are replaced."""
+        wait([worker.connection for worker in self.workers], POLL_SECONDS)
+        for worker in list(self.workers):
+            dead = worker.process.poll() is not None  # asked before its last messages are read
+            for message in worker.messages():
+                yield from self._received(worker, message)
+            if dead:
+                yield from self._lost(worker)
+            elif self.limit is not None and worker.key is not None and time.monotonic() - worker.began > self.limit:
+                yield out_of_time(worker.key, self.limit, self._removed(worker)[1])
 
-    def _late(self) -> Iterator[Answer]:
-        """Settings that took longer than the time limit: their workers are ended, others take their place."""
-        now, limit = time.monotonic(), self.limit
-        if limit is None:
-            return
-        for worker in [one for one in self.workers if one.key is not None and now - one.began > limit]:
-            self.workers.remove(worker)
-            self._forget(worker)
-            key, said = worker.key, worker.said()
-            worker.end()
-            assert key is not None
-            yield out_of_time(key, limit, said)
-
-    def _heard(self, worker: Worker, message: dict[str, Any]) -> Iterator[Answer]:
+    def _received(self, worker: Worker, message: dict[str, Any]) -> Iterator[EngineResult]:
         if "refused" in message:
             raise InputError(message["refused"])
         if "ready" in message:
-            require_version(self.job, message["ready"], "here")
+            require_version(self.function, message["ready"], "here")
             worker.ready, self.failed_starts = True, 0
             return
         worker.key = None
         if "details" in message:
-            said = worker.said()
-            message["details"] += said and f"\nLast output:\n{said}"
-        yield Answer(**message)
+            output = worker.last_output()
+            message["details"] += output and f"\nLast output:\n{output}"
+        yield EngineResult(**message)
 
-    def _lost(self, worker: Worker) -> Iterator[Answer]:
+    def _lost(self, worker: Worker) -> Iterator[EngineResult]:
         """A worker died: its setting is tried again, at most twice."""
-        self._forget(worker)
-        said, how, key = worker.said(), worker.end(), worker.key
+        key = worker.key
+        how, output = self._removed(worker)
         if not worker.ready:
             self.failed_starts += 1
             if self.failed_starts > RETRIES:
-                last = said.strip().splitlines()[-1:] or ["nothing was said"]
+                last = output.strip().splitlines()[-1:] or ["nothing was said"]
                 raise InputError(f"workers={self.size}: worker processes die while they start ({how}; {last[0]}); "
                                  "lower --workers if memory is short.")  # fmt: skip
         if key is None:
@@ -185,55 +150,49 @@ class Crew:
         if self.deaths[key] <= RETRIES:
             self.waiting.appendleft(key)
             return
-        yield Answer(key, error=f"worker died ({how}), {self.deaths[key]} times", details=said)
+        yield EngineResult(key, error=f"worker died ({how}), {self.deaths[key]} times", details=output)
 
-    def _forget(self, worker: Worker) -> None:
-        for pipe in (worker.process.stdout, worker.process.stderr):
-            with contextlib.suppress(KeyError):
-                self.selector.unregister(pipe)  # type: ignore[arg-type]
+    def _removed(self, worker: Worker) -> tuple[str, str]:
+        """End a worker; how it ended, and its last output."""
+        self.workers.remove(worker)
+        output = worker.last_output()
+        return worker.end(), output
 
 
 def work(
-    job: Job,
+    function: FunctionVersion,
     tasks: Mapping[str, Any],
     workers: int,
     watcher: Watcher,
     more: Callable[[], bool],
     time_limit: float | None = None,
-) -> Iterator[Answer]:
-    """Answers as they come, the next setting handed out before. ``more()``: may another one be handed out?
+) -> Iterator[EngineResult]:
+    """Results as they come, the next setting handed out before. ``more()``: may another one be handed out?
 
     time_limit : seconds a setting may take from when a worker has it; then that worker is killed
     """
-    crew = Crew(job, tasks, workers, watcher, time_limit)
+    pool = WorkerPool(function, tasks, workers, watcher, time_limit)
     try:
         while True:
             going = more()
             if going:
-                crew.hand_out()
-            if not crew.busy and not (going and crew.waiting):
+                pool.hand_out()
+            if not pool.busy and not (going and pool.waiting):
                 return
-            for answer in crew.listen():
+            for result in pool.results():
                 if more():
-                    crew.hand_out()
-                yield answer
+                    pool.hand_out()
+                yield result
     finally:
-        for worker in crew.workers:
+        for worker in pool.workers:
             worker.end()
-        crew.selector.close()
 
 
-def _rest(pipe: Any) -> Iterator[bytes]:
-    """What is in a pipe now, without waiting for more."""
-    with contextlib.suppress(BlockingIOError):
-        while content := os.read(pipe.fileno(), 1 << 20):
-            yield content
-
-
-def require_version(job: Job, found: str, where: str) -> None:
+def require_version(function: FunctionVersion, found: str, where: str) -> None:
     """Results of two versions do not mix."""
-    if found != job.version:
+    if found != function.version:
         raise InputError(
-            f"function={job.function}: its source {where} is version {found}, but this sweep is of {job.version}; "
-            "finished settings are kept. Use the same source everywhere and leave it alone while a sweep runs."
+            f"function={function.name}: its source {where} is version {found}, but this sweep is of "
+            f"{function.version}; finished settings are kept. Use the same source everywhere and leave it alone while "
+            "a sweep runs."
         )

@@ -20,14 +20,14 @@ from subprocess import TimeoutExpired
 from polyrelu.errors import InputError
 from polyrelu.interrupt import run_child
 
-REACH = 2.0  # seconds an address has to answer
-JOIN = 120.0  # seconds a cluster has to let us in: it has shown that it is one, and starting Ray takes time
-TRY = "import ray, sys; ray.init(address=sys.argv[1], log_to_driver=False, logging_level='ERROR'); ray.shutdown()"
+REACH_SECONDS = 2.0  # seconds an address has to answer
+JOIN_SECONDS = 120.0  # seconds a cluster has to let us in: it has shown that it is one, and starting Ray takes time
+TRY_CODE = "import ray, sys; ray.init(address=sys.argv[1], log_to_driver=False, logging_level='ERROR'); ray.shutdown()"
 HEAD, CLIENT = "/ray.rpc.NodeInfoGcsService/CheckAlive", "/ray.rpc.RayletDriver/ClusterInfo"
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 DATA, HEADERS, RESET, SETTINGS, GOAWAY = 0, 1, 3, 4, 7  # kinds of frames
 END_STREAM, END_HEADERS, ACK = 1, 4, 1  # their flags
-MOST = 1 << 20  # bytes of a frame
+MAX_FRAME = 1 << 20  # bytes of a frame
 GRPC = b"application/grpc"  # the content type of every answer of a gRPC service
 UNIMPLEMENTED = b"grpc-status\x0212"  # as a literal header field (RFC 7541)
 PORTS = "is it the port of the head node (6379 by default; ray:// 10001), not that of the dashboard?"
@@ -41,10 +41,10 @@ def check_address(address: str) -> None:
     """Refuse an address where no Ray cluster lets us in: Ray would try for minutes, and end this process then."""
     place = probe_address(address)
     try:
-        tried = run_child([sys.executable, "-c", TRY, place], timeout=JOIN)
+        tried = run_child([sys.executable, "-c", TRY_CODE, place], timeout=JOIN_SECONDS)
         why = last_line(tried.stderr) if tried.returncode else ""
     except TimeoutExpired:
-        why = f"no answer within {JOIN:g} s; {PORTS}"
+        why = f"no answer within {JOIN_SECONDS:g} s; {PORTS}"
     if why:
         raise InputError(f"address={place}: expected a Ray cluster to connect to ({why}).")
 
@@ -57,7 +57,7 @@ def probe_address(address: str) -> str:
     match = re.fullmatch(r"(ray://)?(?:\[([0-9a-fA-F:]+)\]|([^\s:/\[\]]+)):([0-9]{1,5})", place)
     if match is None or not 0 < int(match[4]) < 65536:
         raise InputError(f"address={place}: expected host:port, ray://host:port or auto.")
-    until = time.monotonic() + REACH
+    until = time.monotonic() + REACH_SECONDS
     try:
         with _connected(match[2] or match[3], int(match[4]), until) as stream:
             _ask(stream, CLIENT if match[1] else HEAD, f"{match[3]}:{match[4]}", until)
@@ -91,7 +91,7 @@ def _connected(host: str, port: int, until: float) -> socket.socket:
     thread = threading.Thread(target=connect, daemon=True)
     thread.start()
     thread.join(max(0.01, until - time.monotonic()))
-    stream = found[0] if found else TimeoutError(f"no connection within {REACH:g} s")
+    stream = found[0] if found else TimeoutError(f"no connection within {REACH_SECONDS:g} s")
     if isinstance(stream, OSError):
         raise stream
     return stream
@@ -130,7 +130,7 @@ def _frames(stream: socket.socket, until: float) -> Iterator[tuple[int, int, byt
             if first and (kind != SETTINGS or length % 6 or unread[5:9] != bytes(4)):
                 web = unread.startswith((b"HTTP/", b"<"))
                 raise OtherServiceError("a web server answers there" if web else "something else answers there")
-            if length > MOST:
+            if length > MAX_FRAME:
                 raise OtherServiceError("something else answers there")
             if len(unread) < 9 + length:
                 break
@@ -147,7 +147,7 @@ def _frames(stream: socket.socket, until: float) -> Iterator[tuple[int, int, byt
             content = b""
         if not content:
             if first:
-                silent = f"what listens there says nothing within {REACH:g} s"
+                silent = f"what listens there says nothing within {REACH_SECONDS:g} s"
                 raise OtherServiceError(silent if time.monotonic() >= until else "what listens there hangs up")
             return
         unread += content

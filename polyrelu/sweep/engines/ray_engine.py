@@ -1,4 +1,4 @@
-"""The Ray engine: one task for each setting on a cluster, results streamed back and written here.
+"""The Ray engine: one task for each setting on a cluster, results sent back and written here.
 
 A local Ray is started where no address is given. Ray retries a task whose worker died; the function's own errors are
 caught inside the task.
@@ -21,55 +21,56 @@ from typing import Any
 from polyrelu.errors import InputError, require
 from polyrelu.interrupt import listen_again, undone
 from polyrelu.sweep.engines.invoke import ENVIRONMENT, call
-from polyrelu.sweep.engines.local import RETRIES, TURN, require_version
+from polyrelu.sweep.engines.local import POLL_SECONDS, RETRIES, require_version
 from polyrelu.sweep.engines.ray_address import check_address, last_line
 from polyrelu.sweep.function import find, version
-from polyrelu.sweep.record import Answer, Job, Watcher, out_of_time
+from polyrelu.sweep.record import EngineResult, FunctionVersion, Watcher, out_of_time
 from polyrelu.threads import prepare
 
-AHEAD = 2  # tasks in flight for each core, so that none waits for the next
-STORE = 512 * 2**20  # bytes of memory for results on their way; more goes to disk
+TASKS_PER_CORE = 2  # tasks in flight for each core, so that none waits for the next
+OBJECT_STORE_BYTES = 512 * 2**20  # bytes of memory for results on their way; more goes to disk
 # What Ray would print here about every worker that died; it comes back as the outcome of the task.
-SKIP = "A worker died or was killed|retries remaining, so the task will be retried"
+SKIPPED_LOGS = "A worker died or was killed|retries remaining, so the task will be retried"
 
 
 def work(
-    job: Job,
+    function: FunctionVersion,
     tasks: Mapping[str, Any],
     workers: int | None,
     address: str | None,
     watcher: Watcher,
     more: Callable[[], bool],
     time_limit: float | None = None,
-) -> Iterator[Answer]:
-    """Answers as they come. ``more()``: may another setting be handed out?"""
+) -> Iterator[EngineResult]:
+    """Results as they come. ``more()``: may another setting be handed out?"""
     ray = load()
     with connected(ray, address, workers) as ours:
-        clock = None if time_limit is None else Clock(ray, time_limit)
-        task = remote(ray, job, ours, clock and clock.begun)
-        waiting, flying = deque(tasks), dict[Any, str]()
+        clock = None if time_limit is None else TaskClock(ray, time_limit)
+        task = remote_task(ray, function, ours, clock and clock.begun)
+        waiting, in_flight = deque(tasks), dict[Any, str]()
         try:
             while True:
                 if more():
-                    limit = workers if workers and address else AHEAD * int(ray.cluster_resources().get("CPU", 1))
-                    while waiting and len(flying) < max(1, limit):
+                    cores = int(ray.cluster_resources().get("CPU", 1))
+                    most = workers if workers and address else TASKS_PER_CORE * cores
+                    while waiting and len(in_flight) < max(1, most):
                         key = waiting.popleft()
                         watcher.started(key, tasks[key])
-                        flying[task.remote(key, tasks[key])] = key
-                if not flying:
+                        in_flight[task.remote(key, tasks[key])] = key
+                if not in_flight:
                     return
-                for one in ray.wait(list(flying), timeout=TURN)[0]:
-                    yield answer_of(ray, job, flying.pop(one), one)
-                for one in clock.late(flying) if clock else ():
+                for one in ray.wait(list(in_flight), timeout=POLL_SECONDS)[0]:
+                    yield result_of(ray, function, in_flight.pop(one), one)
+                for one in clock.late(in_flight) if clock else ():
                     ray.cancel(one, force=True)
-                    yield out_of_time(flying.pop(one), clock.limit)  # type: ignore[union-attr]
+                    yield out_of_time(in_flight.pop(one), clock.limit)  # type: ignore[union-attr]
         finally:
-            for one in flying:
+            for one in in_flight:
                 with contextlib.suppress(Exception):
                     ray.cancel(one, force=True)
 
 
-class Clock:
+class TaskClock:
     """How long tasks have been at work, which is later than when they were handed out: every task says when it begins.
 
     ``begun`` is an actor that counts the beginnings of each key; more than one where a worker died.
@@ -90,19 +91,19 @@ class Clock:
         self.begun = ray.remote(num_cpus=0, max_restarts=-1, max_task_retries=-1)(Begun).remote()
         self.since: dict[tuple[str, int], float] = {}
 
-    def late(self, flying: Mapping[Any, str]) -> list[Any]:
+    def late(self, in_flight: Mapping[Any, str]) -> list[Any]:
         """The tasks that are at work for longer than the limit."""
         now, counts = time.monotonic(), self.ray.get(self.begun.counts.remote())
         return [
-            one for one, key in flying.items()
+            one for one, key in in_flight.items()
             if key in counts and now - self.since.setdefault((key, counts[key]), now) > self.limit
         ]  # fmt: skip
 
 
-def remote(ray: Any, job: Job, ours: bool, begun: Any = None) -> Any:
-    """The task. It travels by value, so that a worker can find polyrelu by the paths it brings along."""
+def remote_task(ray: Any, function: FunctionVersion, ours: bool, begun: Any = None) -> Any:
+    """The task, serialised by value, so that a worker finds polyrelu by the paths in it."""
     path = [str(entry) for entry in sys.path]
-    function, wanted = job.function, job.version
+    name, wanted = function.name, function.version
 
     def task(key: str, settings: Any) -> dict[str, Any]:
         import sys
@@ -112,7 +113,7 @@ def remote(ray: Any, job: Job, ours: bool, begun: Any = None) -> Any:
             begun.note.remote(key)
         from polyrelu.sweep.engines.ray_engine import run_task
 
-        return run_task(function, wanted, key, settings)
+        return run_task(name, wanted, key, settings)
 
     environment = {} if ours else {"runtime_env": {"env_vars": ENVIRONMENT}}
     return ray.remote(max_retries=RETRIES, num_cpus=1, **environment)(task)
@@ -134,29 +135,29 @@ def _found(name: str) -> tuple[Callable[..., Any], str]:
     return function, version(function)
 
 
-def answer_of(ray: Any, job: Job, key: str, one: Any) -> Answer:
+def result_of(ray: Any, function: FunctionVersion, key: str, one: Any) -> EngineResult:
     """What a task brought back; a worker that died again and again is a failure of the setting, the rest is Ray's."""
     errors = ray.exceptions
     died = (errors.WorkerCrashedError, errors.OutOfMemoryError, errors.NodeDiedError, errors.ObjectLostError)
     try:
         message = ray.get(one)
     except died as error:
-        return Answer(key, error=f"worker died ({type(error).__name__}), {RETRIES + 1} times", details=str(error))
+        return EngineResult(key, error=f"worker died ({type(error).__name__}), {RETRIES + 1} times", details=str(error))
     except errors.RayError as error:
         raise InputError(
-            f"engine=ray: Ray could not run {job.function} ({last_line(error)}); finished settings are kept. polyrelu "
-            "and the function must be installed on every node."
+            f"engine=ray: Ray could not run {function.name} ({last_line(error)}); finished settings are kept. "
+            "polyrelu and the function must be installed on every node."
         ) from None
     if "refused" in message:
         raise InputError(f"{message['refused'].rstrip('.')} on the Ray cluster; install it on every node.")
     if "version" in message:
-        require_version(job, message["version"], "on the Ray cluster")
-    return Answer(**message)
+        require_version(function, message["version"], "on the Ray cluster")
+    return EngineResult(**message)
 
 
 def load() -> Any:
     """The package ray, or one line that says how to get it."""
-    os.environ.setdefault("RAY_DEDUP_LOGS_SKIP_REGEX", SKIP)
+    os.environ.setdefault("RAY_DEDUP_LOGS_SKIP_REGEX", SKIPPED_LOGS)
     try:
         import ray
     except ImportError:
@@ -176,7 +177,8 @@ def connected(ray: Any, address: str | None, workers: int | None) -> Iterator[bo
         return
     about: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
     if address is None:
-        about |= {"address": "local", "num_cpus": workers, "include_dashboard": False, "object_store_memory": STORE}
+        about |= {"address": "local", "num_cpus": workers}
+        about |= {"include_dashboard": False, "object_store_memory": OBJECT_STORE_BYTES}
         what = "engine=ray: a local Ray could not be started"
     else:
         check_address(address)

@@ -1,18 +1,19 @@
-"""A worker process of the local engine: settings come in as JSON lines on stdin, answers go out on stdout.
+"""A worker process of the local engine: settings come in and results go out over one connection.
 
-The function's own output goes to stderr, so it cannot spoil the answers. When the parent is gone, so is the worker.
+What the function prints goes to stdout and stderr, so it cannot spoil the results. When the parent is gone, so is the
+worker.
 """
 
 from __future__ import annotations
 
 import ctypes
 import faulthandler
-import json
 import os
 import queue
 import signal
 import sys
 import threading
+from multiprocessing.connection import Connection
 from typing import Any
 
 from polyrelu.errors import InputError
@@ -23,44 +24,33 @@ from polyrelu.threads import prepare
 PR_SET_PDEATHSIG = 1  # prctl: the kernel ends this process with its parent, whatever it is doing
 
 
-def main() -> None:
-    """Answer until stdin ends."""
+def main(descriptor: int, name: str) -> None:
+    """Call the function of that name for every setting that arrives at the connection, until that ends."""
     prepare()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    lines = os.fdopen(os.dup(0), encoding="utf-8")
-    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    with open(os.devnull) as nothing:  # noqa: PTH123 - a descriptor is wanted
-        os.dup2(nothing.fileno(), 0)
-    os.dup2(2, 1)
     faulthandler.enable()  # where it was when it crashed is in the record of the failure
-    asked: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
-    threading.Thread(target=_listen, args=(lines, asked), daemon=True).start()
-
-    def answer(message: dict[str, Any]) -> None:
-        answers.write(json.dumps(message, allow_nan=False) + "\n")
-        answers.flush()
-
+    os.set_inheritable(descriptor, False)
+    connection = Connection(descriptor)
+    tasks: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
+    threading.Thread(target=_receive, args=(connection, tasks), daemon=True).start()
     try:
-        function = find(asked.get()["function"])
-        answer({"ready": version(function)})
+        function = find(name)
+        connection.send({"ready": version(function)})
     except InputError as error:
-        answer({"refused": str(error)})
+        connection.send({"refused": str(error)})
         return
     while True:
-        task = asked.get()
-        message = call(function, task["key"], task["settings"])
-        print(end="", flush=True)  # what the function printed comes before its answer
-        answer(message)
+        result = call(function, **tasks.get())
+        print(end="", flush=True)  # what the function printed comes before its result
+        connection.send(result)
 
 
-def _listen(lines: Any, asked: queue.SimpleQueue[dict[str, Any]]) -> None:
-    """Settings in; at the end of stdin the parent is gone or wants no more, and nothing under way is of use."""
-    for line in lines:
-        asked.put(json.loads(line))
-    os._exit(0)
-
-
-if __name__ == "__main__":
-    main()
+def _receive(connection: Connection, tasks: queue.SimpleQueue[dict[str, Any]]) -> None:
+    """Settings in; when the connection ends, the parent is gone or wants no more, and nothing under way is of use."""
+    try:
+        while True:
+            tasks.put(connection.recv())
+    except (EOFError, OSError):
+        os._exit(0)
