@@ -41,7 +41,7 @@ from polyrelu.bias.phases import Moment, Phases, alignment_index, loss_fall_inde
 from polyrelu.bias.regions import Cones, Regions, class_regions, cones, regions
 from polyrelu.bias.simplicity import Simplicity, odd_map, simplicity
 from polyrelu.bias.spectrum import effective_neurons, feature_stable_rank, stable_rank, weight_stable_ranks
-from polyrelu.bias.stationary_directions import Stationary, stationary_directions
+from polyrelu.bias.stationary_directions import StationaryDirections, stationary_directions
 from polyrelu.bias.subclasses import Subclasses, estimate_subclasses, known_subclasses
 from polyrelu.bias.svm import SVM, cosine_to_svm, svm_direction
 from polyrelu.bias.universal import (
@@ -83,7 +83,7 @@ __all__ = [
     "Phases",
     "Regions",
     "Simplicity",
-    "Stationary",
+    "StationaryDirections",
     "Subclasses",
     "UnitNormNet",
     "UniversalDirection",

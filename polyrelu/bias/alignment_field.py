@@ -1,11 +1,11 @@
-"""The field that turns the neurons of a small net (Min & Vidal 2024).
+"""The alignment field, which turns the neurons of a small net (Min & Vidal 2024).
 
     x^(p)(w) = sum_{i: <x_i, w> > 0} y_i p cos^(p-1)(x_i, w) x_i,   d/dt w/|w| = sign(v) P_w x^(p)(w)
 
 With x~ = x |x|^(1/p - 1) this is sum_i y_i p relu(<x~_i, u>)^(p-1) x~_i, u = w/|w|: the gradient of the potential
 G(u) = sum_i y_i relu(<x~_i, u>)^p = <u, x^(p)(u)>/p, which neurons with v > 0 climb and the others descend. The
 printed cosine is exact for a net with ``normalise_input``; without it the net has <x_i, u> where the print has the
-cosine, which is the same formula with x~ = x. ``seen=net.preprocess`` is the field of that net either way.
+cosine, which is the same formula with x~ = x. ``preprocess=net.preprocess`` gives the field of that net either way.
 """
 
 from __future__ import annotations
@@ -21,23 +21,27 @@ from polyrelu.errors import require
 from polyrelu.nets import PolyReLUNet, unit_rows
 from polyrelu.train.descent import relu_powers
 
-See = Callable[[Tensor], Tensor]
+Preprocess = Callable[[Tensor], Tensor]
 
 
 @checked
 def alignment_field(
-    data: Dataset, W: Tensor, p: float, *, seen: See | None = None, target: int | None = None
+    data: Dataset, W: Tensor, p: float, *, preprocess: Preprocess | None = None, target: int | None = None
 ) -> Tensor:
     """x^(p)(w_j) = sum_{i: <x_i, w_j> > 0} y_i p cos^(p-1)(x_i, w_j) x_i, (h, D) float64 (Min & Vidal 2024).
 
-    Streamed, O(n h D). ``seen``: what the net makes of a row (see the module); ``target``: with classes 0..C-1, the
-    logit whose field it is, y_i being 1[y_i = target] - 1/C, the pull of the cross-entropy at f = 0.
+    Streamed, O(n h D). ``preprocess``: what the net makes of a row (see the module); ``target``: with classes 0..C-1,
+    the logit whose field it is, y_i being 1[y_i = target] - 1/C, minus the gradient of the cross-entropy at f = 0.
     """
     fits = W.ndim == 2 and W.shape[1] == data.dim
     require(fits, "W", f"shape {tuple(W.shape)}", f"shape (h, {data.dim}), one row per neuron")
-    weight = pulls(data, target)
-    return summed(
-        data, unit_rows(W)[0], finite_number("p", p, least=1), seen or published(p), lambda rows: weight[rows, None]
+    weight = label_weights(data, target)
+    return field_sum(
+        data,
+        unit_rows(W)[0],
+        finite_number("p", p, least=1),
+        preprocess or cosine_preprocess(p),
+        lambda rows: weight[rows, None],
     )
 
 
@@ -54,23 +58,23 @@ def alignment_speed(net: PolyReLUNet, data: Dataset) -> Tensor:
     u, q = unit_rows(net.weight)[0], unit_rows(net.output.T)[0]
     if data.binary:
         weight = data.y.double()
-        field = q * summed(data, u, net.p, net.preprocess, lambda rows: weight[rows, None])
+        field = q * field_sum(data, u, net.p, net.preprocess, lambda rows: weight[rows, None])
     else:
-        field = summed(data, u, net.p, net.preprocess, lambda rows: q.T[data.y[rows]] - q.mean(1))
+        field = field_sum(data, u, net.p, net.preprocess, lambda rows: q.T[data.y[rows]] - q.mean(1))
     return tangent_part(field, u)
 
 
-def published(p: float) -> See:
+def cosine_preprocess(p: float) -> Preprocess:
     """x |x|^(1/p - 1), with which <x~, u>^(p-1) x~ = cos^(p-1)(x, u) x."""
 
-    def seen(X: Tensor) -> Tensor:
+    def preprocess(X: Tensor) -> Tensor:
         length = torch.linalg.vector_norm(X, dim=1, keepdim=True)
         return X * torch.where(length > 0, length, 1.0).pow(1 / p - 1)
 
-    return seen
+    return preprocess
 
 
-def pulls(data: Dataset, target: int | None) -> Tensor:
+def label_weights(data: Dataset, target: int | None) -> Tensor:
     """y_i, or 1[y_i = target] - 1/C."""
     if data.binary:
         require(target is None, "target", target, "None for labels +1/-1, which have one field")
@@ -80,12 +84,12 @@ def pulls(data: Dataset, target: int | None) -> Tensor:
     return torch.eq(data.y, c).double() - 1 / data.classes
 
 
-def summed(data: Dataset, u: Tensor, p: float, seen: See, weight: Callable[[slice], Tensor]) -> Tensor:
+def field_sum(data: Dataset, u: Tensor, p: float, preprocess: Preprocess, weight: Callable[[slice], Tensor]) -> Tensor:
     """sum_i weight_ij p relu(<x~_i, u_j>)^(p-1) x~_i as rows, in u's dtype; weight(rows) is (b, 1) or (b, h)."""
     total = torch.zeros_like(u)
     for start, block in data.blocks():
-        x = answer(seen, block.to(u.dtype), "seen").to(u.dtype)
-        require(x.shape == block.shape, "seen(X).shape", tuple(x.shape), f"that of X, {tuple(block.shape)}")
+        x = answer(preprocess, block.to(u.dtype), "preprocess").to(u.dtype)
+        require(x.shape == block.shape, "preprocess(X).shape", tuple(x.shape), f"that of X, {tuple(block.shape)}")
         _, low = relu_powers(x @ u.T, p)
         total.addmm_(low.mul_(weight(slice(start, start + len(x)))).T, x)
     return p * total

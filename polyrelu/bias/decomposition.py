@@ -24,7 +24,7 @@ from typing import final
 import torch
 from torch import Tensor
 
-from polyrelu.bias.first_layer import Neurons, by_samples, moved, neurons_of, own_centres
+from polyrelu.bias.first_layer import Neurons, displacement, neurons_of, own_class_mask, sample_coefficients
 from polyrelu.checks import checked
 from polyrelu.data import Dataset
 from polyrelu.errors import InputError, require
@@ -92,43 +92,43 @@ class Decomposition:
     weights: Tensor
     dim: int
 
-    def mine(self) -> Tensor:
-        """Which coefficients belong to the neuron's own class, (h, K); InputError where nobody said."""
+    def own_mask(self) -> Tensor:
+        """Which coefficients belong to the neuron's own class, (h, K); InputError where the classes are unknown."""
         if self.own is None:
             raise InputError(
                 "own class of the neurons unknown: give labels of the centres, and owners of bare weights."
             )
         return self.own
 
-    def clipped(self) -> Tensor:
+    def own_coefficients(self) -> Tensor:
         """max(lambda_jk, 0)/weight_k on own centres, 0 elsewhere and for rounding (1e-12 of the largest), (h, K)."""
         tiny = 1e-12 * self.coefficients.abs().amax(dim=1, keepdim=True)
-        return (self.coefficients / self.weights).masked_fill(~self.mine() | (self.coefficients <= tiny), 0.0)
+        return (self.coefficients / self.weights).masked_fill(~self.own_mask() | (self.coefficients <= tiny), 0.0)
 
     def effective(self) -> Tensor:
         """Participation ratio of each neuron (h,), 1..K_own; nan for one that has no own coefficient > 0."""
-        own = self.clipped()
+        own = self.own_coefficients()
         own = own / own.amax(dim=1, keepdim=True)
         return own.sum(dim=1).square() / own.square().sum(dim=1)
 
     def decoupling_scores(self) -> Tensor:
         """(K_own - PR)/(K_own - 1) of each neuron (h,); nan where K_own < 2 or no own coefficient is > 0."""
-        among = self.mine().sum(dim=1).double()
+        among = self.own_mask().sum(dim=1).double()
         score = (among - self.effective()) / (among - 1)
         return torch.where(among > 1, score.clamp(0, 1), torch.nan)
 
     def averaging_ratios(self) -> Tensor:
         """min/max own coefficient of each neuron (h,), negative ones clipped to 0: 1 = class average; nan as above."""
-        own = self.clipped()
-        least = own.masked_fill(~self.mine(), torch.inf).amin(dim=1)
-        return torch.where(self.mine().sum(dim=1) > 1, least / own.amax(dim=1), torch.nan)
+        own = self.own_coefficients()
+        least = own.masked_fill(~self.own_mask(), torch.inf).amin(dim=1)
+        return torch.where(self.own_mask().sum(dim=1) > 1, least / own.amax(dim=1), torch.nan)
 
     def other_and_own(self) -> tuple[Tensor, Tensor, Tensor]:
         """Mean and largest |coefficient| on the other classes' centres, and mean own one, of each neuron (h,)."""
-        mine = self.mine()
-        other = self.coefficients.abs().masked_fill(mine, 0.0)
-        own = self.coefficients.masked_fill(~mine, 0.0).sum(dim=1) / mine.sum(dim=1).clamp(min=1)
-        return other.sum(dim=1) / (~mine).sum(dim=1).clamp(min=1), other.amax(dim=1), own
+        own_mask = self.own_mask()
+        other = self.coefficients.abs().masked_fill(own_mask, 0.0)
+        own = self.coefficients.masked_fill(~own_mask, 0.0).sum(dim=1) / own_mask.sum(dim=1).clamp(min=1)
+        return other.sum(dim=1) / (~own_mask).sum(dim=1).clamp(min=1), other.amax(dim=1), own
 
     def learned(self) -> Learned:
         """Contribution-weighted means over the neurons where each is defined, and the verdict; O(h K)."""
@@ -136,7 +136,7 @@ class Decomposition:
         score, effective = self._mean(scores), self._mean(self.effective())
         explained = self._mean(1 - self.residual.square())
         spread = math.sqrt(max(0.0, self._mean((scores - score).square())))
-        if bool((self.mine().sum(dim=1) < 2).all()):
+        if bool((self.own_mask().sum(dim=1) < 2).all()):
             verdict = ONE_SUBCLASS
         elif math.isnan(score):
             verdict = NO_OWN_COEFFICIENT
@@ -190,7 +190,7 @@ def decompose(
     h, dim = neurons.directions.shape
     good = raw.ndim == 2 and len(raw) > 0 and raw.shape[1] == dim
     require(good, "centres.shape", tuple(raw.shape), f"(K, {dim}), as many columns as the weights")
-    M = neurons.seen(raw)
+    M = neurons.preprocess(raw)
     m = float(M.square().sum(dim=1).mean().sqrt())
     require(math.isfinite(m) and m > 0, "centres", f"length {m:g}", "finite centres that are not all 0")
     rows, log_size = neurons.directions, neurons.log_norm
@@ -198,17 +198,17 @@ def decompose(
     if first is not None:
         same = first.directions.shape == rows.shape
         require(same, "start", f"weights of shape {tuple(first.directions.shape)}", f"{(h, dim)}, as in the net")
-        rows, log_size = moved(neurons, first)
-    own = own_centres(neurons, labels, owners, len(M))
+        rows, log_size = displacement(neurons, first)
+    own = own_class_mask(neurons, labels, owners, len(M))
     left, sizes, right = torch.linalg.svd(M / m, full_matrices=len(M) > dim)
     rank = int((sizes > rtol * sizes[0]).sum())
     coefficients = (rows @ right[:rank].T / sizes[:rank]) @ left[:, :rank].T
     if own is not None and rank < len(M):
-        coefficients = _least_on_others(coefficients, own, left[:, rank:])
+        coefficients = _minimise_on_other_classes(coefficients, own, left[:, rank:])
     residual = torch.linalg.vector_norm(rows - coefficients @ (M / m), dim=1)
     share = neurons.log_contribution.softmax(dim=0)
     require(bool(share.isfinite().all()), "net", "all neurons are 0", "a neuron that is not 0")
-    outside, samples = (None, None) if X is None else by_samples(rows, X, neurons, first)
+    outside, samples = (None, None) if X is None else sample_coefficients(rows, X, neurons, first)
     even = torch.ones(len(M)).double() if weights is None else torch.as_tensor(weights).double()
     require(
         tuple(even.shape) == (len(M),) and bool((even > 0).all()), "weights", even.tolist(), f"{len(M)} numbers > 0"
@@ -228,13 +228,13 @@ def decompose(
     )
 
 
-def _least_on_others(coefficients: Tensor, own: Tensor, null: Tensor) -> Tensor:
+def _minimise_on_other_classes(coefficients: Tensor, own: Tensor, null: Tensor) -> Tensor:
     """Coefficients (h, K) moved along ``null`` (K, q), which changes no weight, to be least on other classes.
 
     Directions of ``null`` that hardly touch those (under .1 of a unit vector), as of two centres that coincide, stay.
     """
-    found = coefficients.clone()
-    for mine in set(map(tuple, own.tolist())):
-        here, other = (own == own.new_tensor(mine)).all(dim=1), ~own.new_tensor(mine)
-        found[here] -= coefficients[here][:, other] @ torch.linalg.pinv(null[other], atol=0.1, rtol=0).T @ null.T
-    return found
+    moved = coefficients.clone()
+    for row in set(map(tuple, own.tolist())):
+        here, other = (own == own.new_tensor(row)).all(dim=1), ~own.new_tensor(row)
+        moved[here] -= coefficients[here][:, other] @ torch.linalg.pinv(null[other], atol=0.1, rtol=0).T @ null.T
+    return moved

@@ -98,9 +98,9 @@ def bootstrap_centres(data: Dataset, subclasses: Subclasses, count: int, seed: i
         times = torch.poisson(torch.ones(count, len(block), dtype=torch.float64), generator=source)
         cluster = subclasses.cluster[start : start + len(block)].cpu()
         for k in sorted(set(cluster.tolist())):
-            mine = cluster == k
-            sums[:, k] += times[:, mine] @ block.cpu()[mine].double()
-            total[:, k] += times[:, mine].sum(dim=1)
+            own_mask = cluster == k
+            sums[:, k] += times[:, own_mask] @ block.cpu()[own_mask].double()
+            total[:, k] += times[:, own_mask].sum(dim=1)
     drawn = sums / total.clamp(min=1)[:, :, None]
     return torch.where(total[:, :, None] > 0, drawn, subclasses.centres.cpu())
 

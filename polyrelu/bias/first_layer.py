@@ -31,17 +31,17 @@ class Neurons:
     log_contribution (h,) : log |v_j| |w_j| (|v_j| |w_j|^p without weight normalisation, |w_j| for bare weights)
     owner (h,) : the class a neuron votes for: sign of v_j, argmax_c v_cj, or the number of its group; None if unknown
     grouped : is ``owner`` the number of a group (one for each sub-class, or one for each class)?
-    seen : what the neurons see of raw rows
-    start_stays : do weights keep a multiple of their start that is not 1? (p > 1 with weight normalisation)
+    preprocess : raw rows -> what the neurons are multiplied with
+    keeps_initial_part : do weights keep a multiple of their start other than 1? (p > 1 with weight normalisation)
     """
 
     directions: Tensor
     log_norm: Tensor
     log_contribution: Tensor
     owner: Tensor | None
-    seen: Callable[[Tensor], Tensor]
+    preprocess: Callable[[Tensor], Tensor]
     grouped: bool = False
-    start_stays: bool = False
+    keeps_initial_part: bool = False
 
 
 def neurons_of(net: torch.nn.Module | Tensor | Neurons) -> Neurons:
@@ -64,7 +64,7 @@ def neurons_of(net: torch.nn.Module | Tensor | Neurons) -> Neurons:
             net.log_contributions(),
             _voted(net.output),
             lambda X: net.preprocess(X.double()),
-            start_stays=net.p > 1,
+            keeps_initial_part=net.p > 1,
         )
     if isinstance(net, TwoLayer):
         u, log_r = unit_rows(net.weight)
@@ -90,12 +90,12 @@ def neurons_of(net: torch.nn.Module | Tensor | Neurons) -> Neurons:
 
 
 def _voted(output: Tensor) -> Tensor:
-    """The class each column of ``output`` (h,), (1, h) or (C, h) speaks for."""
+    """The class each column of ``output`` (h,), (1, h) or (C, h) votes for."""
     rows = output.detach().reshape(-1, output.shape[-1])
     return rows[0].double().sign() if len(rows) == 1 else rows.argmax(dim=0)
 
 
-def own_centres(neurons: Neurons, labels: Tensor | None, owners: Tensor | None, K: int) -> Tensor | None:
+def own_class_mask(neurons: Neurons, labels: Tensor | None, owners: Tensor | None, K: int) -> Tensor | None:
     """Whether centre k is of neuron j's class."""
     owner = neurons.owner if owners is None else torch.as_tensor(owners)
     if labels is None or owner is None:
@@ -112,7 +112,7 @@ def own_centres(neurons: Neurons, labels: Tensor | None, owners: Tensor | None, 
     return own
 
 
-def moved(now: Neurons, start: Neurons) -> tuple[Tensor, Tensor]:
+def displacement(now: Neurons, start: Neurons) -> tuple[Tensor, Tensor]:
     """Direction and log-length of w_j - w_j(0), for norms of any size."""
     top = torch.maximum(now.log_norm, start.log_norm)
     top = torch.where(top > -torch.inf, top, 0.0)
@@ -121,7 +121,7 @@ def moved(now: Neurons, start: Neurons) -> tuple[Tensor, Tensor]:
     return rows, log + top
 
 
-def by_samples(
+def sample_coefficients(
     rows: Tensor, X: Dataset | Tensor, neurons: Neurons, start: Neurons | None
 ) -> tuple[Tensor, Tensor | None]:
     """Length of each row outside span{x_i}, and its coefficients where they are unique; the span by QR of blocks."""
@@ -131,16 +131,16 @@ def by_samples(
         require(
             block.ndim == 2 and block.shape[1] == rows.shape[1], "X.shape", tuple(block.shape), f"(n, {rows.shape[1]})"
         )
-        R = torch.linalg.qr(torch.cat([R, neurons.seen(block)]), mode="r").R
+        R = torch.linalg.qr(torch.cat([R, neurons.preprocess(block)]), mode="r").R
     _, sizes, basis = torch.linalg.svd(R, full_matrices=False)
     basis = basis[sizes > sizes[0] * max(R.shape) * torch.finfo(torch.float64).eps]
     rest = rows - (rows @ basis.T) @ basis
-    if start is not None and neurons.start_stays:
+    if start is not None and neurons.keeps_initial_part:
         kept = start.directions - (start.directions @ basis.T) @ basis
         kept, _ = unit_rows(kept)
         rest = rest - (rest * kept).sum(dim=1, keepdim=True) * kept
     outside = torch.linalg.vector_norm(rest, dim=1)
     if len(basis) < n:
         return outside, None
-    seen = neurons.seen(X if isinstance(X, Tensor) else X.rows())
-    return outside, torch.linalg.lstsq(seen.T, rows.T).solution.T
+    preprocess = neurons.preprocess(X if isinstance(X, Tensor) else X.rows())
+    return outside, torch.linalg.lstsq(preprocess.T, rows.T).solution.T

@@ -83,8 +83,8 @@ def layers(net: nn.Module, X: Tensor | None = None, groups: Groups | None = None
         return tuple(group for group in groups if isinstance(group, Layer))
     named = _groups(net) if groups is None else _checked(net, groups)
     require(bool(named), "net", type(net).__name__, "trained parameters (an ideal classifier has none)")
-    sample = _drawn(net, [name for group in named for name in group])
-    X = (_inputs(net) if X is None else X[:TRIAL_ROWS]).double()
+    sample = _random_copy(net, [name for group in named for name in group])
+    X = (_random_rows(net) if X is None else X[:TRIAL_ROWS]).double()
     noise = torch.randn(X.shape, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
     X = torch.cat([X, noise.to(X.device)])  # rows of one class, or of zeros, may switch a drawn net off
     try:
@@ -96,7 +96,7 @@ def layers(net: nn.Module, X: Tensor | None = None, groups: Groups | None = None
         whole = tuple(name for group in named for name in group)
         degree = _degree(sample, whole, X)
         if degree is None:
-            culprit = _culprit(sample, named, degrees, X)
+            culprit = _inhomogeneous_layer(sample, named, degrees, X)
             raise InputError(
                 f"net={type(net).__name__}: expected a homogeneous net, f(c theta) = c^L f(theta), but {culprit}; "
                 "train without it, or name the groups of weights that count by layers=."
@@ -164,7 +164,7 @@ def _checked(net: nn.Module, groups: Groups) -> list[tuple[str, ...]]:
     return wanted
 
 
-def _drawn(net: nn.Module, names: Sequence[str]) -> nn.Module:
+def _random_copy(net: nn.Module, names: Sequence[str]) -> nn.Module:
     """A float64 copy whose parameters ``names`` are N(0, 1/fan-in), biases N(0, 1)."""
     twin = copy.deepcopy(net).double().eval()
     source = torch.Generator().manual_seed(0)
@@ -179,7 +179,7 @@ def _drawn(net: nn.Module, names: Sequence[str]) -> nn.Module:
     return twin
 
 
-def _inputs(net: nn.Module) -> Tensor:
+def _random_rows(net: nn.Module) -> Tensor:
     first = next((module for module in net.modules() if not isinstance(module, nn.Sequential)), None)
     dim = net.dim if isinstance(net, Net) else first.in_features if isinstance(first, nn.Linear) else None
     if dim is None:
@@ -189,9 +189,11 @@ def _inputs(net: nn.Module) -> Tensor:
 
 def _degree(net: nn.Module, names: tuple[str, ...], X: Tensor) -> float | None:
     """k with f(c w) = c^k f(w) for every factor c and row of X; None if there is none."""
-    own = dict(net.named_parameters())
+    parameters_of = dict(net.named_parameters())
     with torch.no_grad():
-        f, *scaled = (functional_call(net, {name: c * own[name] for name in names}, (X,)) for c in (1.0, *FACTORS))
+        f, *scaled = (
+            functional_call(net, {name: c * parameters_of[name] for name in names}, (X,)) for c in (1.0, *FACTORS)
+        )
     size = float(f.abs().max())
     require(0 < size < math.inf, "f(X)", f"{size:g} on all rows", "finite answers that are not all 0; give other rows")
     k = round(math.log2(float(scaled[0].abs().max()) / size or 1e-300), 9)
@@ -199,20 +201,20 @@ def _degree(net: nn.Module, names: tuple[str, ...], X: Tensor) -> float | None:
     return k if all(fits) else None
 
 
-def _culprit(net: nn.Module, named: list[tuple[str, ...]], degrees: list[float | None], X: Tensor) -> str:
+def _inhomogeneous_layer(net: nn.Module, named: list[tuple[str, ...]], degrees: list[float | None], X: Tensor) -> str:
     """The first bias behind the first layer without which the net would be homogeneous, else the first bad layer."""
     biases = [(i, name) for i, group in enumerate(named[1:], 2) for name in group if "bias" in name]
-    own = dict(net.named_parameters())
-    kept = {name: own[name].detach().clone() for _, name in biases}
+    parameters_of = dict(net.named_parameters())
+    kept = {name: parameters_of[name].detach().clone() for _, name in biases}
     with torch.no_grad():
         for name in kept:
-            own[name].zero_()
+            parameters_of[name].zero_()
         live = [group for group in named if not set(group) <= kept.keys()]
         if None not in [_degree(net, group, X) for group in live]:
             for i, name in biases:
-                own[name].copy_(kept[name])
+                parameters_of[name].copy_(kept[name])
                 if None in [_degree(net, group, X) for group in live]:
                     return f"the bias of layer {i} ({name}) breaks it"
-                own[name].zero_()
+                parameters_of[name].zero_()
     i = degrees.index(None)
     return f"layer {i + 1} ({', '.join(named[i])}) breaks it: what follows is not homogeneous (tanh? normalisation?)"

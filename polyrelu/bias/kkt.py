@@ -31,7 +31,7 @@ from polyrelu.train import class_margins
 from polyrelu.train import margin_gradients as gradients
 from polyrelu.train.late_phase import Gates, gate_planes, gram_with_gates
 
-MOST_GATES = 1500  # gates near their kink that may be free
+MAX_FREE_GATES = 1500  # gates near their kink that may be free
 NEGLIGIBLE = 1e-12  # a multiplier this much below the largest is left out
 
 
@@ -61,7 +61,7 @@ class KKT:
 
     Both use autograd's gradients. ``free`` (p = 1, one logit, else None) is least squares with ``kinks`` gates free,
     those of candidates and neurons within ``widen`` of <x, w> = 0, where q has many gradients; ``kinks_left``: further
-    such pairs, beyond MOST_GATES the nearest ones, that kept autograd's gate. ``candidates``: constraints with
+    such pairs, beyond MAX_FREE_GATES the nearest ones, that kept autograd's gate. ``candidates``: constraints with
     q_k <= (1 + active) q_min offered to least squares; ``left_out``: further ones there were, beyond the capacity.
     """
 
@@ -135,23 +135,23 @@ def kkt(
     own = q[rows, rival]
     fitted = torch.zeros_like(q)
     fitted[rows, rival] = least_squares(gradients.gram(unit, X, E), unit.degree * own)
-    found, kinks_left = _kinks(unit, X, E, widen)
+    found, kinks_left = _free_gates(unit, X, E, widen)
     free = None
     if found is not None:
         loose = torch.zeros_like(q)
         loose[rows, rival], forces = with_gates(gram_with_gates(unit, X, E, found), unit.degree * own, found)
-        pull = _total(unit, data, loose)
+        pull = _weighted_gradient(unit, data, loose)
         back = loose[rows, rival][found.row] * found.height * (found.at > 0) - forces
         pull["weight"].index_add_(0, found.neuron, back[:, None] * unit.net.preprocess(X)[found.row])  # type: ignore[operator]
         free = _certificate(unit, data, q, loose, pull)
     log_size = unit.degree * unit.log_rho
     by_loss = (-(q - smallest) * math.exp(min(log_size, 700))).exp()
     by_loss[(by_loss < NEGLIGIBLE) | q.isinf()] = 0
-    pull = _total(unit, data, by_loss)
+    pull = _weighted_gradient(unit, data, by_loss)
     along = unit.degree * float((by_loss * q.nan_to_num(posinf=0.0)).sum())  # <theta, sum_k weight_k grad q_k>
     best = along / sum(float(part.square().sum()) for part in pull.values())  # of all lengths of the pull
     return KKT(
-        least_squares=_certificate(unit, data, q, fitted, _total(unit, data, fitted)),
+        least_squares=_certificate(unit, data, q, fitted, _weighted_gradient(unit, data, fitted)),
         loss=_certificate(unit, data, q, best * by_loss, {name: best * part for name, part in pull.items()}),
         free=free,
         degree=unit.degree,
@@ -236,27 +236,27 @@ def _certificate(unit: UnitNormNet, data: Dataset, q: Tensor, mu: Tensor, pull: 
     )
 
 
-def _total(unit: UnitNormNet, data: Dataset, mu: Tensor) -> dict[str, Tensor]:
+def _weighted_gradient(unit: UnitNormNet, data: Dataset, mu: Tensor) -> dict[str, Tensor]:
     """sum_k mu_k grad q_k by parameter, streamed over the rows that have a multiplier."""
     total = {name: torch.zeros_like(value) for name, value in gradients.theta(unit).items()}
     for start, X in data.blocks():
         part = mu[start : start + len(X)]
         used = part.any(dim=1)
         if used.any():
-            E = _weighted(data.y[start : start + len(X)][used], part[used])
+            E = _logit_weights(data.y[start : start + len(X)][used], part[used])
             for name, value in gradients.total(unit, X[used].double(), E).items():
                 total[name] += value
     return total
 
 
-def _weighted(y: Tensor, mu: Tensor) -> Tensor:
+def _logit_weights(y: Tensor, mu: Tensor) -> Tensor:
     """e_i = sum_c mu_ic (e_y - e_c), or mu_i y_i for one logit; q = <e, f> is then linear in the multipliers."""
     if mu.shape[1] == 1:
         return y.double()[:, None] * mu
     return (-mu).scatter_add(1, y[:, None], mu.sum(dim=1, keepdim=True))
 
 
-def _kinks(unit: UnitNormNet, X: Tensor, E: Tensor, widen: float) -> tuple[Gates | None, int]:
+def _free_gates(unit: UnitNormNet, X: Tensor, E: Tensor, widen: float) -> tuple[Gates | None, int]:
     """Candidates and neurons so near to <x, w> = 0 that the gate may be anything, and how many are beyond the most."""
     net = unit.net
     if not isinstance(net, PolyReLUNet) or net.p > 1 or net.outputs > 1 or set(unit.names) != {"weight", "output"}:
@@ -264,5 +264,5 @@ def _kinks(unit: UnitNormNet, X: Tensor, E: Tensor, widen: float) -> tuple[Gates
     t, _, width = gate_planes(unit, X, E)
     angle = torch.where(width > 0, t.abs() / width, torch.inf)
     pairs = (angle <= max(widen, 1e-12)).nonzero()
-    near = pairs[angle[pairs[:, 0], pairs[:, 1]].argsort(stable=True)[:MOST_GATES]]
+    near = pairs[angle[pairs[:, 0], pairs[:, 1]].argsort(stable=True)[:MAX_FREE_GATES]]
     return (Gates.from_pairs(unit, X, E, near) if len(near) else None), len(pairs) - len(near)

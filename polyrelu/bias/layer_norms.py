@@ -10,8 +10,8 @@ from torch import Tensor, nn
 from polyrelu.errors import InputError
 from polyrelu.nets import MLP, LogisticRegression, SmallCNN
 
-STEEPEST = {"sigmoid": 0.25, "gelu": 1.1290}  # sup |phi'|, rounded up; 1 for every other activation of an MLP
-LAYERS: dict[type[nn.Module], float] = {
+LARGEST_SLOPES = {"sigmoid": 0.25, "gelu": 1.1290}  # sup |phi'|, rounded up; 1 for every other activation of an MLP
+CONSTANTS: dict[type[nn.Module], float] = {
     **dict.fromkeys((nn.ReLU, nn.Tanh, nn.Softplus, nn.Flatten, nn.Identity), 1.0),
     nn.Sigmoid: 0.25,
     nn.GELU: 1.1290,
@@ -28,7 +28,7 @@ def product_of_norms(net: nn.Module) -> tuple[float, float]:
         last: Tensor = net.weight
     elif isinstance(net, MLP):
         *hidden, last = net.weights
-        steep = STEEPEST.get(net.settings["activation"], 1.0)
+        steep = LARGEST_SLOPES.get(net.settings["activation"], 1.0)
         factors = [steep * _norm(weight) for weight in hidden]
     elif isinstance(net, SmallCNN):
         first, second, third, last = net.weights
@@ -62,8 +62,8 @@ def filter_norm(weight: Tensor, side: int) -> float:
 
 
 def _layer(name: str, module: nn.Module) -> float:
-    if type(module) in LAYERS:
-        return LAYERS[type(module)]
+    if type(module) in CONSTANTS:
+        return CONSTANTS[type(module)]
     if isinstance(module, nn.LeakyReLU):
         return max(1.0, abs(module.negative_slope))
     if isinstance(module, nn.Linear):

@@ -42,7 +42,7 @@ from polyrelu.nets import (
     unit_rows,
 )
 
-FEW = 8  # neurons up to which all activation patterns are tried
+MAX_ENUMERATED = 8  # neurons up to which all activation patterns are tried
 
 
 @final
@@ -73,17 +73,17 @@ def lipschitz(net: nn.Module, radius: float | None = None) -> Lipschitz:
     normalisation it is infinite unless a ``radius`` around the net's centre is given. O(h^2 D + D^3) for each margin.
     """
     require(radius is None or 0 < radius < math.inf, "radius", radius, "None (all of space) or a finite number > 0")
-    shallow = _shallow(net)
-    if shallow is None:
+    layer = _hidden_layer(net)
+    if layer is None:
         value, attained = product_of_norms(net)
         return Lipschitz(value, attained, radius)
-    upper, lower = shallow.steepest()
-    grown = 1.0
-    if shallow.grows:
-        grown = math.inf if radius is None else radius ** (shallow.p - 1)
-    if shallow.gates == "biased" and radius is not None:
+    upper, lower = layer.steepest()
+    factor = 1.0
+    if layer.unbounded:
+        factor = math.inf if radius is None else radius ** (layer.p - 1)
+    if layer.gates == "biased" and radius is not None:
         lower = 0.0  # met far out only
-    return Lipschitz(upper * grown if upper else 0.0, lower * grown if lower else 0.0, radius)
+    return Lipschitz(upper * factor if upper else 0.0, lower * factor if lower else 0.0, radius)
 
 
 @checked
@@ -94,8 +94,8 @@ def lipschitz_radius(net: nn.Module, data: Dataset) -> Tensor:
     R >= (|z|^p + q/s)^(1/p) - |z|. One forward pass in float64, O(n h D), and ``lipschitz``. The paper's number, not a
     proof: the margin is that of float64, without allowance for its rounding; `polyrelu.robust` has the certificates.
     """
-    shallow = _shallow(net)
-    p = shallow.p if shallow is not None and shallow.grows else 1.0
+    layer = _hidden_layer(net)
+    p = layer.p if layer is not None and layer.unbounded else 1.0
     beta = lipschitz(net, 1.0 if p > 1 else None).value / p
     centre = getattr(net, "centre", None)
     exact = copy.deepcopy(net).double()
@@ -119,7 +119,7 @@ def _margin(logits: Tensor, y: Tensor) -> Tensor:
     return own - logits.scatter(1, y[:, None], -torch.inf).amax(dim=1)
 
 
-class _Shallow(NamedTuple):
+class _HiddenLayer(NamedTuple):
     """f_c = sum_j A_cj phi(<u_j, z>) with phi = relu^p, or of slope in [low, 1].
 
     gates : "sign" where they depend on sign <u_j, z> only (p = 1) or on t^(p-1); "biased" with hidden biases; "smooth"
@@ -133,7 +133,7 @@ class _Shallow(NamedTuple):
     gates: str = "sign"
 
     @property
-    def grows(self) -> bool:
+    def unbounded(self) -> bool:
         return self.p > 1 and not self.normalised
 
     def steepest(self) -> tuple[float, float]:
@@ -145,7 +145,7 @@ class _Shallow(NamedTuple):
         net = self._replace(U=self.U[live], A=self.A[:, live] / size)
         patterns = net.patterns() if net.p == 1 and net.gates == "sign" else None
         gram = net.U @ net.U.T if patterns is None else net.U
-        found = [_along(net, a, gram, patterns) for a in differences(net.A) if bool(a.any())] or [(0.0, 0.0)]
+        found = [_margin_slope(net, a, gram, patterns) for a in differences(net.A) if bool(a.any())] or [(0.0, 0.0)]
         return size * max(upper for upper, _ in found), size * max(lower for _, lower in found)
 
     def patterns(self) -> Tensor | None:
@@ -161,15 +161,15 @@ class _Shallow(NamedTuple):
             edges = torch.cat([edges, edges[:1] + 2 * math.pi])
             middle = ((edges[1:] + edges[:-1]) / 2)[edges.diff() > 1e-12]
             open_ = torch.stack([middle.cos(), middle.sin()], dim=1) @ plane.T > 0
-        elif h <= FEW:
+        elif h <= MAX_ENUMERATED:
             every = torch.tensor(list(itertools.product([True, False], repeat=h)))
-            open_ = every if rank == h else every[torch.tensor([_possible(self.U, row) for row in every])]
+            open_ = every if rank == h else every[torch.tensor([_attainable(self.U, row) for row in every])]
         else:
             return None
         return self.low + (1 - self.low) * open_.double()
 
 
-def _possible(U: Tensor, row: Tensor) -> bool:
+def _attainable(U: Tensor, row: Tensor) -> bool:
     """Is there an e with <u_j, e> > 0 exactly for the j in ``row``?"""
     from scipy.optimize import linprog
 
@@ -178,7 +178,7 @@ def _possible(U: Tensor, row: Tensor) -> bool:
     return bool(solved.status == 0)
 
 
-def _along(net: _Shallow, a: Tensor, gram: Tensor, patterns: Tensor | None) -> tuple[float, float]:
+def _margin_slope(net: _HiddenLayer, a: Tensor, gram: Tensor, patterns: Tensor | None) -> tuple[float, float]:
     """p sup |g| of one margin: a bound, and the largest value met."""
     p, U, size = net.p, net.U, a.abs()
     if patterns is not None:
@@ -187,23 +187,23 @@ def _along(net: _Shallow, a: Tensor, gram: Tensor, patterns: Tensor | None) -> t
     if net.normalised and len(U) == 1:  # the best angle has cos^2 = p/(p+1)
         exact = float(size) * (math.sqrt(p) * (p / (p + 1)) ** ((p - 1) / 2) if U.shape[1] > 1 else 1.0)
         return exact, exact
-    top = _largest(size.sqrt()[:, None] * U)
+    top = _largest_eigenvalue(size.sqrt()[:, None] * U)
     bounds = [float((gram * torch.outer(a, a)).clamp(min=0).sum().sqrt())]
     if p >= 2:
         bounds.append(top)
     else:
         total = float(size.sum())
         mean = float((size / size.amax()).pow(2 / (2 - p)).sum()) ** (1 - p / 2) * float(size.amax())
-        bounds += [total ** (1 - p / 2) * top ** (p / 2), mean * _largest(U) ** (p / 2)]
+        bounds += [total ** (1 - p / 2) * top ** (p / 2), mean * _largest_eigenvalue(U) ** (p / 2)]
         if p == 1:
             straight = float((a @ U).norm())
             bounds.append((1 + net.low) / 2 * straight + (1 - net.low) / 2 * math.sqrt(total * top))
     if net.gates == "smooth":
         return min(bounds), float((a @ U).norm())  # at the origin every gate is open
-    return p * min(bounds), _met(net, a)
+    return p * min(bounds), _largest_slope_met(net, a)
 
 
-def _met(net: _Shallow, a: Tensor) -> float:
+def _largest_slope_met(net: _HiddenLayer, a: Tensor) -> float:
     """The largest slope at directions worth a try: large neurons, their sums, random ones, and where g points."""
     p, U = net.p, net.U
     heavy = U[a.abs().topk(min(32, len(a))).indices]
@@ -226,30 +226,30 @@ def _met(net: _Shallow, a: Tensor) -> float:
     return best
 
 
-def _largest(M: Tensor) -> float:
+def _largest_eigenvalue(M: Tensor) -> float:
     """lmax(M M^T)."""
     return float(torch.linalg.eigvalsh(M @ M.T if len(M) <= M.shape[1] else M.T @ M)[-1])
 
 
-def _shallow(net: nn.Module) -> _Shallow | None:
+def _hidden_layer(net: nn.Module) -> _HiddenLayer | None:
     """The net as one hidden layer, or None."""
     if isinstance(net, AverageClassifier | CentreClassifier):
         net = net.as_polyrelu_net()
     if isinstance(net, PolyReLUNet):
         u, log_r = unit_rows(net.weight.detach())
         rate = (log_r + 2 * net.log_scale).exp()
-        return _Shallow(u, net.output.detach().double().reshape(net.outputs, -1) * rate, net.p, net.normalise_input)
+        return _HiddenLayer(u, net.output.detach().double().reshape(net.outputs, -1) * rate, net.p, net.normalise_input)
     if isinstance(net, GroupedNet):
         u, log_r = unit_rows(net.weight.detach().flatten(0, 1))
         owner = torch.eye(net.outputs, dtype=torch.float64).repeat_interleave(net.weight.shape[1], dim=1)
-        return _Shallow(u, owner * log_r.exp() / net.weight.shape[1])
+        return _HiddenLayer(u, owner * log_r.exp() / net.weight.shape[1])
     if isinstance(net, FixedOutputNet):
         u, log_r = unit_rows(net.weight.detach())
-        return _Shallow(u, (2 * net.signs.double() / len(net.signs) * log_r.exp())[None], gates="biased")
+        return _HiddenLayer(u, (2 * net.signs.double() / len(net.signs) * log_r.exp())[None], gates="biased")
     if isinstance(net, PlainPolyNet | LeakyReLUNet | TanhNet):
         u, log_r = unit_rows(net.weight.detach())
         p = net.p if isinstance(net, PlainPolyNet) else 1.0
         A = net.output.detach().double() * (p * log_r).exp()
         low = net.slope if isinstance(net, LeakyReLUNet) else 0.0
-        return _Shallow(u, A, p, False, low, "smooth" if isinstance(net, TanhNet) else "sign")
+        return _HiddenLayer(u, A, p, False, low, "smooth" if isinstance(net, TanhNet) else "sign")
     return None

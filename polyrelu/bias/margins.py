@@ -93,7 +93,7 @@ def margins(net: nn.Module, data: Dataset, loss: str = "exp", layers: Groups | N
 
     ``layers``: groups of parameter names, or `homogeneity.Layer`s, where detection would not find the right ones.
     """
-    words, limit = _limit(loss)
+    words, limit = _largest_loss(loss)
     unit = homogeneity.unit_norm_net(net, data.rows(0, min(len(data), homogeneity.TRIAL_ROWS)), layers)
     log_size = unit.degree * unit.log_rho
     require(log_size < 700, "|theta|^L", f"e^{log_size:.0f}", "below e^700")
@@ -114,7 +114,7 @@ def margins(net: nn.Module, data: Dataset, loss: str = "exp", layers: Groups | N
     smoothed = lower = math.nan
     if not reason:
         log_one = pull(loss, torch.tensor([[smallest - math.log(classes - 1)]]).double(), torch.ones(1)).log_loss
-        low, middle = (float(_inverse(at, loss)) for at in (float(log_one) + math.log(len(q)), log_loss))
+        low, middle = (float(_inverse_loss(at, loss)) for at in (float(log_one) + math.log(len(q)), log_loss))
         slack = 1e-9 * (1 + abs(smallest))
         if not low - slack <= middle <= smallest + slack:
             raise ArithmeticError(f"smoothed margin {middle} outside its bounds [{low}, {smallest}]: please report.")
@@ -154,8 +154,8 @@ def smoothed_log_margin(
     log_loss_sum: ArrayLike, log_rho: ArrayLike, degree: float, loss: str = "exp"
 ) -> NDArray[np.float64]:
     """log( l^-1(S) / rho^L ) from log S and log rho, elementwise; NaN where S >= 1 (exp) or log 2 (logistic)."""
-    _limit(loss)
-    inverse = _inverse(log_loss_sum, loss)
+    _largest_loss(loss)
+    inverse = _inverse_loss(log_loss_sum, loss)
     log_inverse = np.log(np.where(inverse > 0, inverse, np.nan))
     return np.asarray(log_inverse - degree * np.asarray(log_rho, dtype=np.float64), dtype=np.float64)
 
@@ -180,8 +180,8 @@ def monotone(values: ArrayLike, tolerance: float = 0.0) -> Monotone:
 
 def margin_history(trajectory: Trajectory, layers: Groups | None = None, tolerance: float = 1e-8) -> MarginHistory:
     """Margins at every recorded moment, and whether the smoothed one ever fell (Thm 4.1 of Lyu & Li). O(T)."""
-    told = all(hasattr(trajectory, name) for name in ("net", "history", "settings"))
-    require(told, "trajectory", type(trajectory).__name__, "a Trajectory")
+    complete = all(hasattr(trajectory, name) for name in ("net", "history", "settings"))
+    require(complete, "trajectory", type(trajectory).__name__, "a Trajectory")
     tolerance = finite_number("tolerance", tolerance, least=0)
     history, settings = trajectory.history, trajectory.settings
     require(len(history.clock) > 0, "trajectory", "no recorded moments", "a run with at least one")
@@ -204,12 +204,12 @@ def margin_history(trajectory: Trajectory, layers: Groups | None = None, toleran
     )
 
 
-def _limit(loss: str) -> tuple[str, float]:
+def _largest_loss(loss: str) -> tuple[str, float]:
     require(check_loss(loss) in LARGEST_LOSS, "loss", loss, "exp, logistic or cross_entropy (others have no margin)")
     return LARGEST_LOSS[loss]
 
 
-def _inverse(log_loss: ArrayLike, loss: str) -> NDArray[np.float64]:
+def _inverse_loss(log_loss: ArrayLike, loss: str) -> NDArray[np.float64]:
     """l^-1 of a loss given by its log; far left -log(e^z - 1) = -(log z + z/2)."""
     log_z = np.asarray(log_loss, dtype=np.float64)
     if loss == "exp":

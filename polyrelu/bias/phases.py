@@ -116,7 +116,7 @@ def phases(trajectory: Trajectory, cosine: float = 0.9, fall: float = 0.1) -> Ph
     grown = None
     if turned is not None and falls is not None:
         size = np.logaddexp.reduce(history.log_contribution.astype(np.float64), axis=1)
-        grown = _between(size, turned) - _between(size, falls)
+        grown = _interpolated(size, turned) - _interpolated(size, falls)
     return Phases(_moment(history, turned), _moment(history, falls), grown)
 
 
@@ -129,7 +129,7 @@ def _crossing(values: NDArray[np.float64], first: int | None, level: float) -> f
     return first - 1 + passed if 0 <= passed <= 1 else float(first)  # a record that is not finite crosses at once
 
 
-def _between(values: NDArray[np.float64], place: float) -> float:
+def _interpolated(values: NDArray[np.float64], place: float) -> float:
     return float(np.interp(place, np.arange(len(values)), values))
 
 
@@ -141,4 +141,4 @@ def _moment(history: History, place: float | None) -> Moment | None:
     if share > 0:
         later = float(history.log_time[before + 1])
         log_time = float(np.logaddexp(math.log1p(-share) + log_time, math.log(share) + later))
-    return Moment(_between(history.clock, place), log_time)
+    return Moment(_interpolated(history.clock, place), log_time)

@@ -77,14 +77,14 @@ def regions(directions: Tensor, centres: Tensor) -> Regions:
 def class_regions(net: PolyReLUNet, data: Dataset) -> tuple[Regions, ...]:
     """The regions of each class's centres among the neurons that vote for it (Min & Vidal 2025): [+1, -1], or 0..C-1.
 
-    ``region`` numbers the centres within their class; the centres are seen as the net sees them. O(n + h K (D + K)).
+    ``region`` numbers the centres within their class; the centres are preprocessed as by the net. O(n + h K (D + K)).
     """
     neurons = neurons_of(net)
     if data.centres is None or data.cluster is None or neurons.owner is None:
         raise InputError("data: no centres or no clusters, expected both (regions belong to known sub-classes).")
     label = torch.full((len(data.centres),), torch.nan, dtype=torch.float64)
     label[data.cluster] = data.y.double()
-    centres = neurons.seen(data.centres)
+    centres = neurons.preprocess(data.centres)
     classes = (1, -1) if data.binary else range(data.classes)
     for c in classes:
         require(bool((label == c).any()), "data.cluster", f"no sub-class of class {c}", "one for each class")
@@ -116,7 +116,7 @@ def cones(net: nn.Module | Tensor, data: Dataset) -> Cones:
     active = torch.zeros(2, len(u), dtype=torch.float64, device=u.device)  # on positive, on negative rows
     for start, block in data.blocks():
         positive = data.y[start : start + len(block)] > 0
-        on = (neurons.seen(block) @ u.T > 0).double()
+        on = (neurons.preprocess(block) @ u.T > 0).double()
         active += torch.stack([positive, ~positive]).double() @ on
     positives = int((data.y > 0).sum())
     on_all, on_any = active == torch.tensor([[positives], [len(data) - positives]], device=u.device), active > 0

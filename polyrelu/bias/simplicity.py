@@ -67,12 +67,12 @@ def simplicity(net: nn.Module, data: Dataset, *, offset: bool = False, probes: i
     """
     whole_number("probes", probes, 0)
     seed_number("seed", seed)
-    f = _Centred(net)
+    f = _CentredLogits(net)
 
     def rows() -> Iterator[Tensor]:
         return (block.double() for _, block in data.blocks())
 
-    fit = _Fit.of(f, rows, offset)
+    fit = _LinearFit.of(f, rows, offset)
     centre = f.centre(data.dim)
     even = odd = 0.0
     at_centre = f(centre[None])
@@ -86,7 +86,7 @@ def simplicity(net: nn.Module, data: Dataset, *, offset: bool = False, probes: i
         residual=fit.residual,
         agreement=fit.agreement,
         evenness=math.sqrt(even / odd) if odd > 0 else math.inf if even > 0 else 0.0,
-        probe_residual=_on_probes(f, data, offset, probes, seed) if probes else None,
+        probe_residual=_probe_residual(f, data, offset, probes, seed) if probes else None,
     )
 
 
@@ -103,7 +103,7 @@ def odd_map(net: nn.Module) -> Tensor:
     raise InputError(f"net={type(net).__name__}: expected a LeakyReLUNet, or a PolyReLUNet with p = 1.")
 
 
-class _Centred:
+class _CentredLogits:
     """f as (n, C) in float64, C = 1 for one logit; several logits add up to zero."""
 
     def __init__(self, net: nn.Module) -> None:
@@ -122,7 +122,7 @@ class _Centred:
 
 
 @dataclass(frozen=True, eq=False)
-class _Fit:
+class _LinearFit:
     """argmin_B sum_i |f(x_i) - B x_i|^2, B = ``solution``^T, x_i with a 1 appended where there is an offset."""
 
     solution: Tensor
@@ -131,9 +131,9 @@ class _Fit:
     agreement: float
 
     @staticmethod
-    def of(f: _Centred, blocks: Blocks, offset: bool) -> _Fit:
+    def of(f: _CentredLogits, blocks: Blocks, offset: bool) -> _LinearFit:
         values = [f(X) for X in blocks()]
-        gram = sum(X.T @ X for X in _extended(blocks, offset))
+        gram = sum(X.T @ X for X in _with_constant(blocks, offset))
         assert isinstance(gram, Tensor)
         eigenvalues, vectors = torch.linalg.eigh(gram)
         kept = eigenvalues > eigenvalues[-1] * len(gram) * 2.0**-52
@@ -141,25 +141,25 @@ class _Fit:
         B = gram.new_zeros(len(gram), values[0].shape[1])
         for _ in range(2):  # the second time corrects the first
             slope = torch.zeros_like(B)
-            for X, target in zip(_extended(blocks, offset), values, strict=True):
+            for X, target in zip(_with_constant(blocks, offset), values, strict=True):
                 slope += X.T @ (target - X @ B)
             B = B + V @ (V.T @ slope)
-        fitted = torch.cat([X @ B for X in _extended(blocks, offset)])
+        fitted = torch.cat([X @ B for X in _with_constant(blocks, offset)])
         target = torch.cat(values)
         require(bool(target.any()), "net", "0 on every row", "a net that is not zero on the data")
         residual = float((target - fitted).norm() / target.norm()) if len(target) > int(kept.sum()) else math.nan
-        return _Fit(B, values, residual, float((_class(target) == _class(fitted)).double().mean()))
+        return _LinearFit(B, values, residual, float((_predicted(target) == _predicted(fitted)).double().mean()))
 
 
-def _class(logits: Tensor) -> Tensor:
+def _predicted(logits: Tensor) -> Tensor:
     return logits[:, 0] > 0 if logits.shape[1] == 1 else logits.argmax(dim=1)
 
 
-def _extended(blocks: Blocks, offset: bool) -> Iterator[Tensor]:
+def _with_constant(blocks: Blocks, offset: bool) -> Iterator[Tensor]:
     return (torch.cat([X, X.new_ones(len(X), 1)], dim=1) if offset else X for X in blocks())
 
 
-def _on_probes(f: _Centred, data: Dataset, offset: bool, probes: int, seed: int) -> float:
+def _probe_residual(f: _CentredLogits, data: Dataset, offset: bool, probes: int, seed: int) -> float:
     """The residual on N(m, S) probes, drawn block by block, the same each time."""
     n, dim = len(data), data.dim
     m = sum((X.double().sum(dim=0) for _, X in data.blocks()), torch.zeros(dim, dtype=torch.float64)) / n
@@ -176,4 +176,4 @@ def _on_probes(f: _Centred, data: Dataset, offset: bool, probes: int, seed: int)
             size = min(1024, probes - start)
             yield m + torch.randn(size, dim, generator=source, dtype=torch.float64) @ root.T
 
-    return _Fit.of(f, blocks, offset).residual
+    return _LinearFit.of(f, blocks, offset).residual

@@ -36,7 +36,7 @@ def stable_rank(matrix: Tensor) -> float:
     largest = float(M.abs().amax())
     require(0 < largest < torch.inf, "matrix", "zero, NaN or infinite entries", "finite numbers, not all zero")
     M = M / largest
-    return _of_gram(M @ M.T if len(M) <= M.shape[1] else M.T @ M)
+    return _rank_of_gram(M @ M.T if len(M) <= M.shape[1] else M.T @ M)
 
 
 @checked
@@ -56,7 +56,7 @@ def feature_stable_rank(net: nn.Module, data: Dataset, layer: str | Callable[[Te
     gram: Tensor | None = None
     require(bool(net.state_dict()), "net", type(net).__name__, "a net with weights")
     with torch.no_grad():
-        take = layer if callable(layer) else _hidden(net, layer)
+        take = layer if callable(layer) else _features(net, layer)
         dtype = next(iter(net.state_dict().values())).dtype
         for _, rows in data.blocks():
             H = answer(lambda X: take(X).flatten(1), rows.to(dtype), "layer")
@@ -65,7 +65,7 @@ def feature_stable_rank(net: nn.Module, data: Dataset, layer: str | Callable[[Te
     total = float(gram.trace())
     if not 0 < total < torch.inf:
         raise InputError("net: no neuron is active on any row, or one overflows; its features have no stable rank.")
-    return _of_gram(gram / total)
+    return _rank_of_gram(gram / total)
 
 
 @checked
@@ -77,7 +77,7 @@ def weight_stable_ranks(net: nn.Module) -> dict[str, float]:
     weights: dict[str, Tensor] = {name: tensor for name, tensor in net.named_parameters() if tensor.ndim > 1}
     if isinstance(net, PolyReLUNet):
         up, down = net.log_scale + net.log_balance, net.log_scale - net.log_balance
-        weights = {"weight": _scaled(net.weight, up), "output": _scaled(net.output.T, down).T}
+        weights = {"weight": _relative_rows(net.weight, up), "output": _relative_rows(net.output.T, down).T}
     elif isinstance(net, GroupedNet):
         weights = {"weight": net.weight.flatten(0, 1)}
     require(bool(weights), "net", type(net).__name__, "a net with at least one weight matrix")
@@ -99,25 +99,25 @@ def effective_neurons(log_contributions: Tensor) -> float:
     return float(a.sum().square() / a.square().sum())
 
 
-def _of_gram(gram: Tensor) -> float:
+def _rank_of_gram(gram: Tensor) -> float:
     return float(gram.trace() / torch.linalg.eigvalsh(gram)[-1])
 
 
-def _scaled(rows: Tensor, log_factor: Tensor) -> Tensor:
+def _relative_rows(rows: Tensor, log_factor: Tensor) -> Tensor:
     """exp(log_factor_j) rows_j, divided by the longest, float64: no scale is too small."""
     u, log_r = unit_rows(rows.detach())
     log_r = log_r + log_factor
     return u * (log_r - log_r.amax()).exp().nan_to_num(0.0)[:, None]
 
 
-def _hidden(net: nn.Module, layer: str | None) -> Callable[[Tensor], Tensor]:
+def _features(net: nn.Module, layer: str | None) -> Callable[[Tensor], Tensor]:
     """Rows -> post-activations: of a submodule, of a net we know, or what goes into the last linear map called."""
     if layer is not None:
         modules = dict(net.named_modules())
         require(layer in modules and layer != "", "layer", repr(layer), f"a submodule: {sorted(modules)[1:]}")
         return lambda X: _output_of(net, modules[layer], X)
     if isinstance(net, PolyReLUNet):
-        scale = _scaled(net.weight, net.log_scale + net.log_balance).norm(dim=1).to(net.dtype)
+        scale = _relative_rows(net.weight, net.log_scale + net.log_balance).norm(dim=1).to(net.dtype)
         U = net.directions()
         return lambda X: relu_power(functional.linear(net.preprocess(X), U), net.p) * scale
     if isinstance(net, TwoLayer):
@@ -126,7 +126,7 @@ def _hidden(net: nn.Module, layer: str | None) -> Callable[[Tensor], Tensor]:
         return lambda X: functional.linear(X, net.weight, net.bias).relu()
     if isinstance(net, GroupedNet):
         return lambda X: functional.linear(X, net.weight.flatten(0, 1)).relu()
-    return lambda X: _LastLinear.inputs(net, X)
+    return lambda X: _LastLinearInput.inputs(net, X)
 
 
 def _output_of(net: nn.Module, module: nn.Module, X: Tensor) -> Tensor:
@@ -139,7 +139,7 @@ def _output_of(net: nn.Module, module: nn.Module, X: Tensor) -> Tensor:
     return seen[-1]
 
 
-class _LastLinear(TorchFunctionMode):
+class _LastLinearInput(TorchFunctionMode):
     """Remembers what the last call of ``functional.linear`` was given."""
 
     seen: Tensor | None = None

@@ -8,14 +8,14 @@ from torch import Tensor
 CANDIDATES = 5  # rows each new start is chosen from
 
 
-def spherical_kmeans(X: Tensor, k: int, source: torch.Generator, restarts: int = 4, rounds: int = 50) -> Tensor:
+def spherical_kmeans(X: Tensor, k: int, generator: torch.Generator, restarts: int = 4, rounds: int = 50) -> Tensor:
     """The best of ``restarts`` runs, run together, as unit centres (k, D); O((rounds + 5) restarts k n D) at most.
 
     Starts by greedy k-means++ (Arthur & Vassilvitskii 2007): five rows are drawn with probability in proportion to
     their squared distance 2 - 2 <x, m> to the centres there are, the most useful becomes a centre. A centre that lost
     its rows stays where it is.
     """
-    (n, dim), M = X.shape, _starts(X, k, source, restarts)
+    (n, dim), M = X.shape, _initial_centres(X, k, generator, restarts)
     before = None
     for _ in range(rounds):
         cosine, nearest = (X @ M.reshape(-1, dim).T).reshape(n, restarts, k).max(dim=2)
@@ -29,13 +29,13 @@ def spherical_kmeans(X: Tensor, k: int, source: torch.Generator, restarts: int =
     return M[int(cosine.sum(dim=0).argmax())]
 
 
-def _starts(X: Tensor, k: int, source: torch.Generator, restarts: int) -> Tensor:
+def _initial_centres(X: Tensor, k: int, generator: torch.Generator, restarts: int) -> Tensor:
     """(restarts, k, D) rows of X, far from one another."""
-    chosen = [X[torch.randint(len(X), (restarts,), generator=source)]]
+    chosen = [X[torch.randint(len(X), (restarts,), generator=generator)]]
     nearest = X @ chosen[0].T
     for _ in range(k - 1):
         odds = (1 - nearest).clamp(min=1e-12).T.cpu().double()
-        drawn = torch.multinomial(odds, CANDIDATES, replacement=True, generator=source).to(X.device)
+        drawn = torch.multinomial(odds, CANDIDATES, replacement=True, generator=generator).to(X.device)
         rows = X[drawn]
         reached = torch.maximum(nearest[:, :, None], (X @ rows.reshape(-1, X.shape[1]).T).reshape(-1, *drawn.shape))
         best = reached.sum(dim=0).argmax(dim=1)
@@ -45,7 +45,7 @@ def _starts(X: Tensor, k: int, source: torch.Generator, restarts: int) -> Tensor
     return torch.stack(chosen, dim=1)
 
 
-def stability(X: Tensor, k: int, source: torch.Generator, splits: int) -> float:
+def stability(X: Tensor, k: int, generator: torch.Generator, splits: int) -> float:
     """How surely all of k clusters are found again, in [0, 1]: mean over ``splits`` of the rows in two halves.
 
     Cluster each half (as in Tibshirani & Walther 2005). A cluster A of one half is found again by the cluster B that
@@ -56,8 +56,8 @@ def stability(X: Tensor, k: int, source: torch.Generator, splits: int) -> float:
         return 1.0
     total = 0.0
     for _ in range(splits):
-        halves = X[torch.randperm(len(X), generator=source)].tensor_split(2)
-        ours, theirs = (spherical_kmeans(half, k, source) for half in halves)
+        halves = X[torch.randperm(len(X), generator=generator)].tensor_split(2)
+        ours, theirs = (spherical_kmeans(half, k, generator) for half in halves)
         total += min(_found_again(halves[0], ours, theirs), _found_again(halves[1], theirs, ours))
     return total / splits
 

@@ -1,4 +1,4 @@
-"""Where the alignment field leaves a neuron: the attractors of du/dt = sign P_u x^(p)(u) (Min & Vidal 2024)."""
+"""Stationary directions: the attractors of du/dt = sign P_u x^(p)(u) (Min & Vidal 2024)."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from polyrelu.bias.alignment_field import See, published, pulls, summed, tangent_part
-from polyrelu.bias.sphere_flow import grouped, march, sine_to, unit
+from polyrelu.bias.alignment_field import Preprocess, cosine_preprocess, field_sum, label_weights, tangent_part
+from polyrelu.bias.sphere_flow import flow_to_rest, merge_within, normalised, sine_to_field
 from polyrelu.checks import answer, checked, finite_number, whole_number
 from polyrelu.data import Dataset
 from polyrelu.errors import require
 
-STILL = 1e-9  # |P field|/|field| of an end point that needs no more work
+CONVERGED_SINE = 1e-9  # |P field|/|field| of an end point that needs no more work
 
 
 @final
 @dataclass(frozen=True)
-class Stationary:
+class StationaryDirections:
     """Where starts on the sphere end, m directions, most visited first.
 
     ``residual``: |P field|/|field|, the sine of the angle between direction and field; for p = 1, where a direction may
@@ -52,17 +52,17 @@ def stationary_directions(
     seed: int = 0,
     sign: int = 1,
     *,
-    seen: See | None = None,
+    preprocess: Preprocess | None = None,
     target: int | None = None,
     same: float = 0.1,
-) -> Stationary:
+) -> StationaryDirections:
     """End points of du/dt = sign P_u x^(p)(u) on the sphere, from ``starts`` uniform directions (Min & Vidal 2024).
 
     Starts are drawn in all of R^D; whatever they have outside the span of the rows dies out. Each follows the flow
     with steps of its own, exact for a field that stands still during the step (a great circle towards it), until it
-    rests; starts that met go on as one. End points within ``same`` radians of a higher one are one, which is then
+    rests; starts that met are merged. End points within ``same`` radians of a higher one are one, which is then
     brought to rest exactly (L-BFGS on G; for p = 1 bounded least squares over the rows that push away, held in
-    float64). ``seen``, ``target``: as for `alignment_field`. O(steps n starts D + m n D^2), steps about 10-30.
+    float64). ``preprocess``, ``target``: as for `alignment_field`. O(steps n starts D + m n D^2), steps about 10-30.
 
     Rows without any noise are not generic: for p < 2 a start then keeps the average of just the centres it sees (each a
     resting point, not a stable one), at p = 2 it stays wherever it is in their span.
@@ -70,38 +70,38 @@ def stationary_directions(
     p, starts = finite_number("p", p, least=1), whole_number("starts", starts)
     require(0 < same < math.inf, "same", same, "an angle > 0")
     require(sign in (1, -1), "sign", sign, "1 or -1, the sign of the output weight")
-    look = seen or published(p)
-    rows = (answer(look, x.double(), "seen") for _, x in data.blocks())
+    raw_preprocess = preprocess or cosine_preprocess(p)
+    rows = (answer(raw_preprocess, x.double(), "preprocess") for _, x in data.blocks())
     longest = max(float(torch.linalg.vector_norm(x, dim=x.ndim - 1).max()) for x in rows)
-    require(longest > 0, "data", "rows that are all seen as 0", "at least one that is not")
-    weight = sign * pulls(data, target)
+    require(longest > 0, "data", "rows that are all preprocessed to 0", "at least one that is not")
+    weight = sign * label_weights(data, target)
     source = torch.Generator().manual_seed(whole_number("seed", seed, least=0))
-    u = unit(torch.randn(starts, data.dim, generator=source, dtype=torch.float64)).to(data.y.device)
+    u = normalised(torch.randn(starts, data.dim, generator=source, dtype=torch.float64)).to(data.y.device)
 
     def scaled(X: Tensor) -> Tensor:
-        return look(X) / longest  # so that no power of a row leaves the type
+        return raw_preprocess(X) / longest  # so that no power of a row leaves the type
 
     def field(u: Tensor) -> Tensor:
-        return summed(data, u, p, scaled, lambda rows: weight[rows, None].to(u.dtype))
+        return field_sum(data, u, p, scaled, lambda rows: weight[rows, None].to(u.dtype))
 
-    ends, dead = march(field, u if data.dtype == torch.float64 else u.float())
+    ends, dead = flow_to_rest(field, u if data.dtype == torch.float64 else u.float())
     ends = ends[~dead].double()
-    first, group = grouped(ends, _height(field, ends), same)
-    leaders = ends[first] if p == 1 else _settled(field, ends[first])
-    polish = _rest_on_kinks if p == 1 else _climb
+    first, group = merge_within(ends, _height(field, ends), same)
+    leaders = ends[first] if p == 1 else _iterate_to_fixed_point(field, ends[first])
+    polish = _rest_on_kinks if p == 1 else _maximise
     exact = [polish(data, weight, p, scaled, u) for u in leaders]
     points = torch.stack([u for u, _ in exact]) if exact else leaders
     before, after = _height(field, leaders), _height(field, points)
     gone = (after <= 0) & (after >= 1e-6 * before)  # climbed out of the reach of every row
-    _, again = grouped(points, after, same / 10)
+    _, again = merge_within(points, after, same / 10)
     visits = torch.bincount(again[group][~gone[group]], minlength=len(points))
-    order = [k for k in visits.argsort(descending=True, stable=True).tolist() if visits[k] > 0]
-    chosen = [int(((again == k) & ~gone).nonzero()[0]) for k in order]
-    return Stationary(
-        points[chosen],
-        visits[order],
-        torch.tensor([exact[k][1] for k in chosen], dtype=torch.float64),
-        torch.tensor([_growth(data, weight, p, scaled, points[k]) for k in chosen], dtype=torch.float64),
+    by_visits = [k for k in visits.argsort(descending=True, stable=True).tolist() if visits[k] > 0]
+    first_of = [int(((again == k) & ~gone).nonzero()[0]) for k in by_visits]
+    return StationaryDirections(
+        points[first_of],
+        visits[by_visits],
+        torch.tensor([exact[k][1] for k in first_of], dtype=torch.float64),
+        torch.tensor([_growth_rate(data, weight, p, scaled, points[k]) for k in first_of], dtype=torch.float64),
         starts - int(visits.sum()),
     )
 
@@ -111,39 +111,39 @@ def _height(field: Callable[[Tensor], Tensor], u: Tensor) -> Tensor:
     return (u * field(u)).sum(1)
 
 
-def _settled(field: Callable[[Tensor], Tensor], u: Tensor) -> Tensor:
+def _iterate_to_fixed_point(field: Callable[[Tensor], Tensor], u: Tensor) -> Tensor:
     """Of u, field/|field|, its field/|field|, ..., all rows at once, the best at rest: near most attractors exact."""
     best, least = u, torch.full((len(u),), 0.1, dtype=u.dtype, device=u.device)
     for _ in range(8):
         v = field(u)
-        sine = sine_to(v, u)
+        sine = sine_to_field(v, u)
         better = (sine < least) & ((u * v).sum(1) > 0)
         best, least = torch.where(better[:, None], u, best), torch.where(better, sine, least)
-        u = torch.where(better[:, None], unit(v), u)
+        u = torch.where(better[:, None], normalised(v), u)
     return best
 
 
-def _climb(data: Dataset, weight: Tensor, p: float, seen: See, u: Tensor) -> tuple[Tensor, float]:
+def _maximise(data: Dataset, weight: Tensor, p: float, preprocess: Preprocess, u: Tensor) -> tuple[Tensor, float]:
     """The maximum of G on the sphere next to u, p > 1, and |P field|/|field| there."""
     from scipy.optimize import minimize
 
-    field = _at(data, weight, p, seen, u)
-    scale, sine = float(torch.linalg.vector_norm(field)), float(sine_to(field[None], u[None]))
-    if sine < STILL:
+    field = _field_at(data, weight, p, preprocess, u)
+    scale, sine = float(torch.linalg.vector_norm(field)), float(sine_to_field(field[None], u[None]))
+    if sine < CONVERGED_SINE:
         return u, sine
 
     def down(w: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         size, u = float(np.linalg.norm(w)), torch.as_tensor(w / np.linalg.norm(w), device=weight.device)
-        field = _at(data, weight, p, seen, u) / scale
+        field = _field_at(data, weight, p, preprocess, u) / scale
         return -float(field @ u) / p, -(tangent_part(field[None], u[None])[0] / size).cpu().numpy()
 
     options = {"maxiter": 300, "ftol": 0.0, "gtol": 1e-10}
     found = minimize(down, u.cpu().numpy(), jac=True, method="L-BFGS-B", options=options).x
-    u = unit(torch.as_tensor(found, device=weight.device)[None])[0]
-    return u, float(sine_to(_at(data, weight, p, seen, u)[None], u[None]))
+    u = normalised(torch.as_tensor(found, device=weight.device)[None])[0]
+    return u, float(sine_to_field(_field_at(data, weight, p, preprocess, u)[None], u[None]))
 
 
-def _rest_on_kinks(data: Dataset, weight: Tensor, p: float, seen: See, u: Tensor) -> tuple[Tensor, float]:
+def _rest_on_kinks(data: Dataset, weight: Tensor, p: float, preprocess: Preprocess, u: Tensor) -> tuple[Tensor, float]:
     """The maximum of G on the sphere next to u, p = 1, and the angle within which it certainly lies.
 
     With the rows that pull (a = sum of the active ones) held, G(u) = <a, u> - sum_i relu(<b_i, u>), b_i the rows that
@@ -153,7 +153,7 @@ def _rest_on_kinks(data: Dataset, weight: Tensor, p: float, seen: See, u: Tensor
     from scipy.optimize import minimize
 
     push = (weight < 0).nonzero()[:, 0]
-    B = torch.cat([weight[i : i + len(x), None] * seen(x.double()) for i, x in data.blocks()])
+    B = torch.cat([weight[i : i + len(x), None] * preprocess(x.double()) for i, x in data.blocks()])
     pull, B = B[weight > 0], -B[push]
     gap = 2.0
     for _ in range(10):  # until the rows that pull stay the same
@@ -177,20 +177,20 @@ def _rest_on_kinks(data: Dataset, weight: Tensor, p: float, seen: See, u: Tensor
     return u, float(np.arccos(max(-1.0, 1 - gap)))
 
 
-def _at(data: Dataset, weight: Tensor, p: float, seen: See, u: Tensor) -> Tensor:
+def _field_at(data: Dataset, weight: Tensor, p: float, preprocess: Preprocess, u: Tensor) -> Tensor:
     """The field at one direction."""
-    return summed(data, u[None], p, seen, lambda rows: weight[rows, None])[0]
+    return field_sum(data, u[None], p, preprocess, lambda rows: weight[rows, None])[0]
 
 
-def _growth(data: Dataset, weight: Tensor, p: float, seen: See, u: Tensor) -> float:
+def _growth_rate(data: Dataset, weight: Tensor, p: float, preprocess: Preprocess, u: Tensor) -> float:
     """Largest eigenvalue of P (d field/du) P - <u, field> on the tangent space, over <u, field>; O(n D^2).
 
-    Rows on a kink count as what they are: those that push hold the direction, those that pull (p < 2) throw it off.
+    Rows on a kink count as what they are: those that push keep the direction there, those that pull (p < 2) do not.
     """
     slope = torch.zeros(data.dim, data.dim, dtype=torch.float64, device=u.device)
     work = torch.float64 if data.dtype == torch.float64 else torch.float32
     for start, block in data.blocks():
-        x = seen(block.double())
+        x = preprocess(block.double())
         z, w = x @ u, weight[start : start + len(x)]
         kink = (z.abs() <= 1e-9 * torch.linalg.vector_norm(x, dim=1)) & (w > 0)
         if p < 2 and bool(kink.any()):
@@ -199,8 +199,8 @@ def _growth(data: Dataset, weight: Tensor, p: float, seen: See, u: Tensor) -> fl
         x, bend = x[on].to(work), (p * (p - 1) * w[on] * z[on].clamp(min=0).pow(p - 2)).to(work)
         if p > 1:
             slope += x.T @ (bend[:, None] * x)
-    along = float(u @ _at(data, weight, p, seen, u))
-    flat = torch.eye(len(u), dtype=u.dtype, device=u.device) - torch.outer(u, u)
+    along = float(u @ _field_at(data, weight, p, preprocess, u))
+    projection = torch.eye(len(u), dtype=u.dtype, device=u.device) - torch.outer(u, u)
     aside = 3 * float(torch.linalg.matrix_norm(slope)) + 3 * abs(along)  # u itself is no tangent: far below the others
-    shaped = flat @ slope @ flat - aside * torch.outer(u, u)
+    shaped = projection @ slope @ projection - aside * torch.outer(u, u)
     return (float(torch.linalg.eigvalsh(shaped)[-1]) - along) / abs(along)

@@ -16,7 +16,7 @@ from polyrelu.data import Dataset
 from polyrelu.errors import InputError, require
 
 STABLE = 0.75  # Jaccard overlap from which a cluster counts as found again (Hennig 2007)
-FEWEST = 10  # rows per sub-class below which a number is not tried
+MIN_ROWS = 10  # rows per sub-class below which a number is not tried
 
 
 @final
@@ -46,7 +46,7 @@ class Subclasses:
     exact: bool = False
 
 
-def classes_of(data: Dataset) -> Tensor:
+def present_classes(data: Dataset) -> Tensor:
     """The labels of the classes present: [+1, -1], or 0..C-1."""
     return torch.tensor(sorted(set(data.y.tolist()), reverse=data.binary)).to(data.y)
 
@@ -66,7 +66,7 @@ def known_subclasses(data: Dataset) -> Subclasses | None:
     assert cluster is not None
     present = cluster.bincount().nonzero()[:, 0]
     cluster = torch.searchsorted(present, cluster)
-    classes = classes_of(data)
+    classes = present_classes(data)
     votes = torch.stack([cluster[data.y == label].bincount(minlength=len(present)) for label in classes])
     side = votes.argmax(dim=0)
     order = side.argsort(stable=True)
@@ -106,19 +106,19 @@ def estimate_subclasses(
     seed_number("seed", seed)
     for name, value in (("most", most), ("rows", rows), ("splits", splits)):
         whole_number(name, value, 1)
-    classes = classes_of(data)
-    wanted = _wanted(count, classes, data)
+    classes = present_classes(data)
+    requested = _requested_counts(count, classes, data)
     shift = torch.zeros(data.dim) if origin is None else torch.as_tensor(origin).detach()
     require(tuple(shift.shape) == (data.dim,), "origin.shape", tuple(shift.shape), f"({data.dim},)")
     shift = shift.to(data.rows(0, 1))
     source = torch.Generator().manual_seed(int(seed) % 2**63)
     units, found, stabilities, more, fewer = [], [], [], [], []
-    rows = max(rows, *(number or 1 for number in wanted))
-    for sample, number in zip(_samples(data, classes, rows, source), wanted, strict=True):
-        X = _unit(sample - shift)
+    rows = max(rows, *(number or 1 for number in requested))
+    for sample, number in zip(_samples(data, classes, rows, source), requested, strict=True):
+        X = _unit_rows(sample - shift)
         tried: tuple[float, ...] = ()
         if number is None:
-            last = max(1, min(most, len(X) // FEWEST))
+            last = max(1, min(most, len(X) // MIN_ROWS))
             tried = tuple(stability(X, k, source, splits) for k in range(1, last + 1))
             number = max(k for k, value in enumerate(tried, start=1) if value >= STABLE)
         fits = {k: spherical_kmeans(X, k, source) for k in (number - 1, number, number + 1) if 1 <= k <= len(X)}
@@ -128,20 +128,20 @@ def estimate_subclasses(
         more.append(_raw_means(sample, X, fits.get(number + 1)))
         fewer.append(_raw_means(sample, X, fits.get(number - 1)))
     labels = torch.cat([label.expand(k) for label, k in zip(classes, found, strict=True)])
-    centres, cluster = _settle(data, torch.cat(units), labels, shift)
+    centres, cluster = _assign_all_rows(data, torch.cat(units), labels, shift)
     sizes = cluster.bincount(minlength=len(labels))
     searched = tuple(stabilities) if count is None else ()
     return Subclasses(centres, labels, cluster, sizes, tuple(found), searched, tuple(more), tuple(fewer))
 
 
-def _wanted(count: int | Sequence[int] | None, classes: Tensor, data: Dataset) -> list[int | None]:
+def _requested_counts(count: int | Sequence[int] | None, classes: Tensor, data: Dataset) -> list[int | None]:
     """The number asked for in each class, or None; never more than it has rows."""
     if count is None:
         return [None] * len(classes)
     require(isinstance(count, (Integral, Sequence)), "count", count, "a whole number, or a list of them")
-    wanted = list(count) if isinstance(count, Sequence) else [int(count)] * len(classes)
-    require(len(wanted) == len(classes), "count", count, f"one number, or {len(classes)}, one for each class")
-    for label, number in zip(classes, wanted, strict=True):
+    requested = list(count) if isinstance(count, Sequence) else [int(count)] * len(classes)
+    require(len(requested) == len(classes), "count", count, f"one number, or {len(classes)}, one for each class")
+    for label, number in zip(classes, requested, strict=True):
         whole_number("count", number, 1)
         has = int((data.y == label).sum())
         if number > has:
@@ -149,7 +149,7 @@ def _wanted(count: int | Sequence[int] | None, classes: Tensor, data: Dataset) -
                 f"count={number}: expected at most {has} sub-classes of class {label:g}, which has {has} rows; "
                 "ask for fewer, or give more rows."
             )
-    return [int(number) for number in wanted]
+    return [int(number) for number in requested]
 
 
 def _samples(data: Dataset, classes: Tensor, most: int, source: torch.Generator) -> list[Tensor]:
@@ -163,18 +163,20 @@ def _samples(data: Dataset, classes: Tensor, most: int, source: torch.Generator)
     return [X[data.y[chosen] == label] for label in classes]
 
 
-def _settle(data: Dataset, units: Tensor, labels: Tensor, shift: Tensor, rounds: int = 3) -> tuple[Tensor, Tensor]:
+def _assign_all_rows(
+    data: Dataset, units: Tensor, labels: Tensor, shift: Tensor, rounds: int = 3
+) -> tuple[Tensor, Tensor]:
     """Assign all rows and average them, ``rounds`` times: raw means (K, D) and the sub-class of each row (n,)."""
     for _ in range(rounds):
         parts = []
         for start, block in data.blocks():
-            foreign = data.y[start : start + len(block), None] != labels
-            parts.append(((block - shift) @ units.T).masked_fill(foreign, -torch.inf).argmax(dim=1))
+            other_class = data.y[start : start + len(block), None] != labels
+            parts.append(((block - shift) @ units.T).masked_fill(other_class, -torch.inf).argmax(dim=1))
         cluster = torch.cat(parts)
         centres = _means(data, cluster, len(labels))
         empty = cluster.bincount(minlength=len(labels)) == 0
         centres[empty] = (units[empty] + shift).double()
-        units = _unit(centres.to(units) - shift)
+        units = _unit_rows(centres.to(units) - shift)
     return centres, cluster
 
 
@@ -194,6 +196,6 @@ def _raw_means(rows: Tensor, X: Tensor, units: Tensor | None) -> Tensor | None:
     return (members.T @ rows.double() / members.sum(dim=0).clamp(min=1)[:, None])[members.sum(dim=0) > 0]
 
 
-def _unit(X: Tensor) -> Tensor:
+def _unit_rows(X: Tensor) -> Tensor:
     length: Tensor = torch.linalg.vector_norm(X, dim=1, keepdim=True)
     return X / torch.where(length > 0, length, 1.0)

@@ -22,9 +22,9 @@ from polyrelu.data import Dataset
 from polyrelu.errors import InputError, require
 from polyrelu.nets import LogisticRegression
 
-ROOM = 2000  # rows held beside the face between two passes over the data
-FLAT = 1e-9  # a hull nearer to the origin than this, relative to the length of its rows, counts as touching it
-PASSES, STEPS = 200, 10_000  # never needed; rounding must not make an endless loop
+EXTRA_ROWS = 2000  # rows kept beside the face between two passes over the data
+TOUCHING = 1e-9  # a hull nearer to the origin than this, relative to the length of its rows, counts as touching it
+MAX_PASSES, MAX_STEPS = 200, 10_000  # never reached; against endless loops by rounding
 
 
 @final
@@ -54,7 +54,7 @@ def svm_direction(data: Dataset, bias: bool | str = False, tol: float = 1e-10) -
     """The hard-margin SVM of linearly separable +1/-1 data (formula above); refuses data no such separator divides.
 
     A few passes over the data, O(n D) each, and some tens of factorisations, O(s^2 D) each for s support vectors; the
-    support and 2000 more rows are held. A margin below 1e-9 of the rows' length counts as none.
+    support and 2000 more rows are kept in memory. A margin below 1e-9 of the rows' length counts as none.
 
     Parameters
     ----------
@@ -67,28 +67,28 @@ def svm_direction(data: Dataset, bias: bool | str = False, tol: float = 1e-10) -
     require(isinstance(bias, bool) or bias == "counted", "bias", repr(bias), "False, True or 'counted'")
     require(0 < tol < 1, "tol", tol, "a number between 0 and 1")
     points, free = _Points(data, bias), bias is True
-    held = points.lowest(points.middle, torch.zeros(2, dtype=torch.float64))
-    face, share = torch.empty(0, dtype=torch.int64), held.Z.new_empty(0)
-    for _ in range(PASSES):
-        face, share = _nearest(held, face, share, tol)
-        kept = _Rows(*(field[face] for field in held))
-        p, level = _levels(kept, share)
-        if float(p.norm()) <= FLAT * float(kept.Z.norm(dim=1).amax()):
+    working = points.lowest_margin(points.middle, torch.zeros(2, dtype=torch.float64))
+    face, share = torch.empty(0, dtype=torch.int64), working.Z.new_empty(0)
+    for _ in range(MAX_PASSES):
+        face, share = _nearest(working, face, share, tol)
+        support = _Rows(*(field[face] for field in working))
+        p, level = _levels(support, share)
+        if float(p.norm()) <= TOUCHING * float(support.Z.norm(dim=1).amax()):
             where = "" if bias else " through the origin; bias=True allows an offset"
             raise InputError(f"data={data.name}: not linearly separable{where}. No separator, hence no margin, exists.")
-        found = points.lowest(p, level)
-        beyond = ~torch.isin(found.number, kept.number)
-        if not bool((found.lack[beyond] > tol * p.square().sum()).any()):
+        found = points.lowest_margin(p, level)
+        beyond = ~torch.isin(found.number, support.number)
+        if not bool((found.deficit[beyond] > tol * p.square().sum()).any()):
             break
-        held = _Rows(*(torch.cat([a, b[beyond]]) for a, b in zip(kept, found, strict=True)))
+        working = _Rows(*(torch.cat([a, b[beyond]]) for a, b in zip(support, found, strict=True)))
         face = torch.arange(len(face))
-    order = kept.number.argsort()
-    kept = _Rows(*(field[order] for field in kept))
-    w, b, multipliers = _on_face(kept, free)
-    residual = points.residual(kept, w, b, multipliers)
+    order = support.number.argsort()
+    support = _Rows(*(field[order] for field in support))
+    w, b, multipliers = _on_face(support, free)
+    residual = points.residual(support, w, b, multipliers)
     size = float(w.norm())
     w, b = (w[:-1], float(w[-1])) if bias == "counted" else (w, b - float(w @ points.shift))
-    return SVM(w / size, b / size, 1 / size, kept.number, multipliers, residual)
+    return SVM(w / size, b / size, 1 / size, support.number, multipliers, residual)
 
 
 @checked
@@ -122,7 +122,7 @@ class _Rows(NamedTuple):
     Z: Tensor
     hull: Tensor
     number: Tensor
-    lack: Tensor
+    deficit: Tensor
 
 
 class _Points:
@@ -139,8 +139,8 @@ class _Points:
         rows = torch.cat([rows, torch.ones(len(rows), 1)], dim=1) if self.counted else rows
         return y[:, None] * rows
 
-    def lowest(self, p: Tensor, level: Tensor) -> _Rows:
-        """The ROOM rows of largest level - <z_i, p>, as many of each hull."""
+    def lowest_margin(self, p: Tensor, level: Tensor) -> _Rows:
+        """The EXTRA_ROWS rows of largest level - <z_i, p>, as many of each hull."""
         best: list[_Rows] = []
         hulls = 2 if self.free else 1
         for start, rows in self.data.blocks():
@@ -149,7 +149,7 @@ class _Points:
             Z = self.signed(rows, y)
             block = _Rows(Z, hull, torch.arange(start, start + len(rows)), level[hull] - Z @ p)
             best = [
-                _most_lacking([*best[h : h + 1], _Rows(*(field[hull == h] for field in block))], ROOM // hulls)
+                _largest_deficit([*best[h : h + 1], _Rows(*(field[hull == h] for field in block))], EXTRA_ROWS // hulls)
                 for h in range(hulls)
             ]
         return _Rows(*(torch.cat(fields) for fields in zip(*best, strict=True)))
@@ -162,14 +162,14 @@ class _Points:
             float((face.Z @ w + signs * b - 1).abs().amax()),
             -float(multipliers.amin() / multipliers.amax()),
             abs(float(multipliers @ signs / multipliers.sum())) if self.free else 0.0,
-            float(self.lowest(w, torch.tensor([1 - b, 1 + b], dtype=torch.float64)).lack.amax()),
+            float(self.lowest_margin(w, torch.tensor([1 - b, 1 + b], dtype=torch.float64)).deficit.amax()),
         ]
         return max(parts)
 
 
-def _most_lacking(parts: list[_Rows], most: int) -> _Rows:
+def _largest_deficit(parts: list[_Rows], most: int) -> _Rows:
     joined = _Rows(*(torch.cat(fields) for fields in zip(*parts, strict=True)))
-    keep = joined.lack.topk(min(most, len(joined.lack))).indices
+    keep = joined.deficit.topk(min(most, len(joined.deficit))).indices
     return _Rows(*(field[keep] for field in joined))
 
 
@@ -188,37 +188,37 @@ def _nearest(rows: _Rows, face: Tensor, share: Tensor, tol: float) -> tuple[Tens
         )
         share = torch.ones(len(face), dtype=torch.float64)
     batch, length = 0, math.inf
-    for _ in range(STEPS):
+    for _ in range(MAX_STEPS):
         p, level = _levels(_Rows(*(field[face] for field in rows)), share)
-        lack = level[hull] - Z @ p
-        lack[face] = -torch.inf
+        deficit = level[hull] - Z @ p
+        deficit[face] = -torch.inf
         now = float(p.norm())
         stalled = now >= length * (1 - 1e-14)
-        if (stalled and batch == 1) or now <= FLAT / 10 * float(Z[face].norm(dim=1).amax()):
+        if (stalled and batch == 1) or now <= TOUCHING / 10 * float(Z[face].norm(dim=1).amax()):
             break
         batch, length = 1 if stalled else len(face) // 3 + 8, now  # many may block each other, one cannot
-        new = lack.topk(min(batch, len(lack))).indices
-        new = new[lack[new] > tol * now**2]
+        new = deficit.topk(min(batch, len(deficit))).indices
+        new = new[deficit[new] > tol * now**2]
         if not len(new):
             break
-        face, share = _settle(Z, hull, torch.cat([face, new]), torch.cat([share, share.new_zeros(len(new))]))
+        face, share = _project_on_face(Z, hull, torch.cat([face, new]), torch.cat([share, share.new_zeros(len(new))]))
     return face, share
 
 
-def _settle(Z: Tensor, hull: Tensor, face: Tensor, share: Tensor) -> tuple[Tensor, Tensor]:
+def _project_on_face(Z: Tensor, hull: Tensor, face: Tensor, share: Tensor) -> tuple[Tensor, Tensor]:
     """Towards the nearest point of the face's affine hull; rows that would get a share below 0 leave the face."""
     while True:
-        wanted, independent = _affine(Z[face], hull[face])
+        projected, independent = _affine(Z[face], hull[face])
         if not bool(independent.all()):
             face, share = face[independent], share[independent]
-        elif bool((wanted > 0).all()):
-            return face, wanted
-        elif bool(((share == 0) & (wanted <= 0)).any()):
-            keep = (share > 0) | (wanted > 0)
+        elif bool((projected > 0).all()):
+            return face, projected
+        elif bool(((share == 0) & (projected <= 0)).any()):
+            keep = (share > 0) | (projected > 0)
             face, share = face[keep], share[keep]
         else:
-            step = torch.where(wanted > 0, torch.inf, share / (share - wanted))
-            share = torch.where(step == step.amin(), 0.0, share + step.amin() * (wanted - share))
+            step = torch.where(projected > 0, torch.inf, share / (share - projected))
+            share = torch.where(step == step.amin(), 0.0, share + step.amin() * (projected - share))
             face, share = face[share > 0], share[share > 0]
 
 

@@ -34,13 +34,13 @@ class UniversalDirection:
 
     classes (C,), sums (C, D) : labels ([+1, -1] if binary) and the sum of the centres of each
     predicted (K,) : radius at which F breaks at each centre; 0 where F is already wrong
-    found (K,) : radius at which the net breaks there, inf where it does not; None without a net
+    measured (K,) : radius at which the net breaks there, inf where it does not; None without a net
     """
 
     classes: Tensor
     sums: Tensor
     predicted: Tensor
-    found: Tensor | None
+    measured: Tensor | None
 
     @property
     def direction(self) -> Tensor:
@@ -52,8 +52,8 @@ class UniversalDirection:
 
     @property
     def radius(self) -> float:
-        """Where half of the points should break: the median of ``found``, else of ``predicted``."""
-        return float((self.predicted if self.found is None else self.found).median())
+        """Where half of the points should break: the median of ``measured``, else of ``predicted``."""
+        return float((self.predicted if self.measured is None else self.measured).median())
 
 
 def class_sums(centres: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
@@ -86,44 +86,47 @@ def universal(centres: Tensor, labels: Tensor, net: Score | None = None, *, samp
     classes, sums = class_sums(seen, labels)
     require(len(classes) > 1, "labels", classes.tolist(), "centres of at least two classes")
     predicted = torch.full((len(seen),), torch.inf, dtype=torch.float64, device=seen.device)
-    found = None if net is None else predicted.clone()
+    measured = None if net is None else predicted.clone()
     own = (labels[:, None] == classes).double() @ sums
     for label, step in steps_to_classes(classes, sums, labels):
-        foreign = labels != label
+        other_class = labels != label
         size = torch.linalg.vector_norm(step, dim=1)
-        way = step / torch.where(size > 0, size, 1.0)[:, None]
-        meet = -(seen * way).sum(dim=1)
-        fall = -(own * way).sum(dim=1)
+        direction = step / torch.where(size > 0, size, 1.0)[:, None]
+        meet = -(seen * direction).sum(dim=1)
+        fall = -(own * direction).sum(dim=1)
         vanish = torch.where(fall > 0, (seen * own).sum(dim=1) / fall, torch.inf)
-        here = torch.where(foreign, torch.minimum(meet, vanish).clamp(min=0), torch.inf)
+        here = torch.where(other_class, torch.minimum(meet, vanish).clamp(min=0), torch.inf)
         predicted = torch.minimum(predicted, here)
-        if net is not None and found is not None and bool(foreign.any()):
-            reach = 4 * torch.linalg.vector_norm(seen[foreign], dim=1)
-            found[foreign] = torch.minimum(
-                found[foreign], flip_radii(net, centres[foreign], labels[foreign], way[foreign], reach, samples)
+        if net is not None and measured is not None and bool(other_class.any()):
+            farthest = 4 * torch.linalg.vector_norm(seen[other_class], dim=1)
+            measured[other_class] = torch.minimum(
+                measured[other_class],
+                flip_radii(net, centres[other_class], labels[other_class], direction[other_class], farthest, samples),
             )
-    return UniversalDirection(classes, sums, predicted, found)
+    return UniversalDirection(classes, sums, predicted, measured)
 
 
 @torch.no_grad()
-def flip_radii(net: Score, X: Tensor, y: Tensor, way: Tensor, reach: Tensor, samples: int = 256) -> Tensor:
-    """First r in [0, reach] with margin(x + r way) <= 0, (n,) float64; inf where there is none; 0 for a wrong point.
+def flip_radii(net: Score, X: Tensor, y: Tensor, direction: Tensor, farthest: Tensor, samples: int = 256) -> Tensor:
+    """First r in [0, farthest] with margin(x + r direction) <= 0, (n,) float64; inf if there is none; 0 if x is wrong.
 
     Looks at ``samples`` equal steps, then halves the first step that crosses until it is rounding. O(samples n) calls.
     """
     dtype = getattr(net, "dtype", X.dtype)
-    reach = reach.double()
+    farthest = farthest.double()
 
     def broken(r: Tensor) -> Tensor:
-        Z = X.double()[:, None] + r[:, :, None] * way.double()[:, None]
+        Z = X.double()[:, None] + r[:, :, None] * direction.double()[:, None]
         Z = Z.reshape(-1, X.shape[1]).to(dtype)
         flat = torch.cat([answer(net, Z[start : start + BLOCK], "net") for start in range(0, len(Z), BLOCK)])
         return (_margin(flat, y.repeat_interleave(r.shape[1])) <= 0).reshape(r.shape)
 
     grid = torch.linspace(0, 1, samples + 1, dtype=torch.float64, device=X.device)
-    crossed = torch.cat([broken(reach[:, None] * grid[start : start + 64]) for start in range(0, len(grid), 64)], dim=1)
+    crossed = torch.cat(
+        [broken(farthest[:, None] * grid[start : start + 64]) for start in range(0, len(grid), 64)], dim=1
+    )
     first = crossed.int().argmax(dim=1)
-    low, high = reach * grid[(first - 1).clamp(min=0)], reach * grid[first]
+    low, high = farthest * grid[(first - 1).clamp(min=0)], farthest * grid[first]
     for _ in range(60):
         middle = (low + high) / 2
         at = broken(middle[:, None])[:, 0]

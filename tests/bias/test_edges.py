@@ -66,7 +66,7 @@ def test_gates_beyond_the_most_keep_theirs_and_are_counted(monkeypatch):
     data = blobs(40, 30)
     net = flow(PolyReLUNet(30, 10, 1.0, init="balanced", scale=0.1, dtype=F64), data, until=1e-6).net
     whole = kkt(net, data, widen=0.1, active=1.0)
-    monkeypatch.setattr(room, "MOST_GATES", 3)
+    monkeypatch.setattr(room, "MAX_FREE_GATES", 3)
     few = kkt(net, data, widen=0.1, active=1.0)
     assert whole.kinks > 3 == few.kinks and few.kinks_left == whole.kinks - 3 and whole.kinks_left == 0
     assert whole.free.stationarity <= few.free.stationarity + 1e-9 <= whole.least_squares.stationarity + 2e-9
@@ -80,5 +80,5 @@ def test_infinity_beside_infinity_has_not_fallen():
 
 
 def test_rows_as_seen_must_be_tensors():
-    with pytest.raises(InputError, match=r"seen\(X\)=ndarray"):
-        stationary_directions(blobs(), 3, seen=lambda X: X.numpy())
+    with pytest.raises(InputError, match=r"preprocess\(X\)=ndarray"):
+        stationary_directions(blobs(), 3, preprocess=lambda X: X.numpy())

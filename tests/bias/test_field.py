@@ -162,7 +162,7 @@ def test_p2_ends_at_eigenvectors():
     X = torch.cat([half, -half, torch.zeros(1, 6, dtype=F64)])
     y = torch.ones(61, dtype=F64)
     y[-1] = -1
-    found = stationary_directions(Dataset(X, y), 2, starts=100, seen=lambda rows: rows)
+    found = stationary_directions(Dataset(X, y), 2, starts=100, preprocess=lambda rows: rows)
     values, vectors = torch.linalg.eigh(half.T @ half)
     assert len(found.counts) == 2
     assert int(found.counts.sum()) == 100

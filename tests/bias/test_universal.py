@@ -37,7 +37,7 @@ def test_orthonormal_centres_break_at_one_over_the_root_of_their_number(scale):
     torch.testing.assert_close(found.direction, Y @ MU / math.sqrt(10))
     expected = torch.full((10,), scale / math.sqrt(10)).double()
     torch.testing.assert_close(found.predicted, expected)
-    torch.testing.assert_close(found.found, expected)
+    torch.testing.assert_close(found.measured, expected)
     assert found.radius == pytest.approx(scale / math.sqrt(10))
 
 
@@ -48,7 +48,7 @@ def test_general_formula_is_the_gram_matrix_and_what_the_average_classifier_does
     G = centres @ centres.T
     torch.testing.assert_close(found.predicted, (Y * (G @ Y) / (Y @ G @ Y).sqrt()).clamp(min=0))
     assert (found.predicted > 0).sum() >= 8
-    torch.testing.assert_close(found.found, found.predicted)
+    torch.testing.assert_close(found.measured, found.predicted)
 
 
 def test_the_own_sum_may_vanish_first():
@@ -58,21 +58,21 @@ def test_the_own_sum_may_vanish_first():
     y = torch.tensor([1, 1, -1]).double()
     found = universal(centres, y, AverageClassifier(centres, y))
     assert found.predicted[0] == pytest.approx(0.1 * math.hypot(3.1, 2) / 4.31)
-    torch.testing.assert_close(found.found, found.predicted)
+    torch.testing.assert_close(found.measured, found.predicted)
 
 
 def test_a_wrong_centre_has_radius_0_and_a_constant_net_never_breaks():
     centres, y = torch.tensor([[1, 0], [-0.5, 0], [0, 1]]).double(), torch.tensor([1, 1, -1]).double()
     found = universal(centres, y, AverageClassifier(centres, y))
-    assert found.predicted[1] == found.found[1] == 0 and found.predicted[0] > 0
+    assert found.predicted[1] == found.measured[1] == 0 and found.predicted[0] > 0
     never = universal(MU, Y, lambda X: torch.where(X @ (Y @ MU) > -1e9, 1.0, -1.0))
-    assert never.found[Y > 0].isinf().all() and (never.found[Y < 0] == 0).all()
+    assert never.measured[Y > 0].isinf().all() and (never.measured[Y < 0] == 0).all()
 
 
 @pytest.mark.parametrize("p", [1.0, 2.0, 3.0])
 def test_centre_classifiers_break_along_d0_where_the_powers_meet(p):
     # from mu_k: (1 - r/sqrt(K))^p = K_opp (r/sqrt(K))^p, so r = sqrt(K)/(1 + K_opp^(1/p))
-    found = universal(MU, Y, CentreClassifier(MU, Y, p)).found
+    found = universal(MU, Y, CentreClassifier(MU, Y, p)).measured
     opposite = torch.where(Y > 0, 4.0, 6.0).double()
     torch.testing.assert_close(found, math.sqrt(10) / (1 + opposite ** (1 / p)))
 
@@ -84,7 +84,7 @@ def test_several_classes_take_the_nearest_pair(shift):
     raw = centres if shift is None else centres + shift
     _, sums = class_sums(centres, labels)
     found = universal(raw, labels, several(sums, shift))
-    torch.testing.assert_close(found.found, found.predicted)
+    torch.testing.assert_close(found.measured, found.predicted)
     pairs = [(sums[a] - sums[b]) / (sums[a] - sums[b]).norm() for a in range(3) for b in range(3) if a != b]
     by_hand = torch.stack([centres @ way for way in pairs]).reshape(3, 2, 10)
     torch.testing.assert_close(found.predicted, by_hand.amin(dim=1)[labels, torch.arange(10)])
@@ -97,7 +97,7 @@ def test_the_median_of_noisy_points_is_the_prediction():
     found = universal(MU, Y)
     way = -data.y[:, None] * found.direction
     radii = flip_radii(AverageClassifier(MU, Y), data.rows(), data.y, way, torch.full((500,), 2.0))
-    assert float(radii.median()) == pytest.approx(found.radius, rel=0.02) and found.found is None
+    assert float(radii.median()) == pytest.approx(found.radius, rel=0.02) and found.measured is None
 
 
 def test_float32_nets_are_asked_in_float32():

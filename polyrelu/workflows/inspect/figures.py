@@ -47,7 +47,7 @@ def coefficients(subject: Subject, title: str) -> Figure:
     heavy = found.share.argsort(descending=True, stable=True)
     heavy = heavy[: int((found.share[heavy].cumsum(0) < 0.99).sum()) + 1]
     return lambda_matrix(
-        found.coefficients[heavy].numpy(), found.mine()[heavy].numpy(),
+        found.coefficients[heavy].numpy(), found.own_mask()[heavy].numpy(),
         names=[rf"$\mu_{{{k + 1}}}$" for k in subject.order],
         title=_title("Neurons that count, as sums of centres", title, subject),
     )  # fmt: skip

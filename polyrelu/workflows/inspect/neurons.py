@@ -186,7 +186,7 @@ def field(subject: Subject) -> Rows:
         raise InputError(f"measured for labels +1/-1 only, these data have {subject.data.classes} classes.")
     u = normalize(net.directions().detach().double()[heavy])
     sign = net.output.detach().double()[0, heavy, None].sign()
-    pull = sign * alignment_field(subject.data, u, net.p, seen=net.preprocess)
+    pull = sign * alignment_field(subject.data, u, net.p, preprocess=net.preprocess)
     median = float(((u * pull).sum(1) / pull.norm(dim=1)).nanmedian())
     if math.isnan(median):
         raise InputError("the field is 0 at all neurons that count.")
@@ -203,7 +203,9 @@ def resting(subject: Subject) -> Rows:
     kinds: list[dict[str, int]] = (
         [{"sign": 1}, {"sign": -1}] if data.binary else [{"target": c} for c in range(data.classes)]
     )
-    found = [stationary_directions(data, net.p, STARTS, subject.seed, seen=net.preprocess, **kind) for kind in kinds]
+    found = [
+        stationary_directions(data, net.p, STARTS, subject.seed, preprocess=net.preprocess, **kind) for kind in kinds
+    ]
     probes = ReferenceDirections.from_net(net, subject.placed)
     assert probes.centres is not None
     ends = torch.cat([one.directions[one.stable] for one in found])
