@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 STATIC = Path(__file__).parent / "static"
-ALONE = (
+STANDALONE_POLICY = (
     "default-src 'none'; script-src 'unsafe-inline' data:; style-src 'unsafe-inline'; img-src data: blob:; "
     "base-uri 'none'; form-action 'none'"
 )
@@ -36,7 +36,7 @@ def embedded(value: Any) -> str:
 SERVED = json.dumps({"imports": {"explorer/": "/static/"}})
 
 
-def served(about: dict[str, Any]) -> str:
+def served_page(about: dict[str, Any]) -> str:
     """The page as the server hands it out."""
     return (
         source("index.html")
@@ -48,12 +48,12 @@ def served(about: dict[str, Any]) -> str:
     )
 
 
-def alone(about: dict[str, Any], recorded: list[Any]) -> str:
+def standalone_page(about: dict[str, Any], recorded: list[Any]) -> str:
     """The page with a recording, in one file without any address in it."""
     imports = {f"explorer/{name}": _data(source(name)) for name in modules()}
     return (
         source("index.html")
-        .replace("{{policy}}", f'<meta http-equiv="Content-Security-Policy" content="{ALONE}">')
+        .replace("{{policy}}", f'<meta http-equiv="Content-Security-Policy" content="{STANDALONE_POLICY}">')
         .replace("{{style}}", f"<style>{source('style.css')}</style>")
         .replace("{{imports}}", json.dumps({"imports": imports}))
         .replace("{{main}}", '<script type="module">import "explorer/main.js";</script>')

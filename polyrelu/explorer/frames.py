@@ -1,4 +1,4 @@
-"""A flow as a stream of frames: u_j = w_j/|w_j| seen from the sub-class centres, and |v_j| |w_j|.
+"""A flow as a stream of frames: u_j = w_j/|w_j| centred from the sub-class centres, and |v_j| |w_j|.
 
 Every frame holds cos(w_j, mu_k) for all neurons j and centres k, and the cosines to both class averages: all that the
 page needs for the sphere (three chosen centres), for the matrix, and for the decision in the plane of two centres,
@@ -25,15 +25,17 @@ from polyrelu.train.gradient_flow import State
 from polyrelu.workflows.flow.settings import FlowSettings
 
 Message = dict[str, Any]
-Tell = Callable[[Message], None]  # hands a message on; raises when nobody wants it any more
-KEPT = 4_000_000  # numbers of all neurons kept of a run, so that any moment of it can be looked at
-CHANGES = (0.02, 0.1, 0.3)  # of a cosine, of the log loss, of the usual log contribution: worth a frame
-MANY = 100  # frames after which twice as much must change
-LONGEST = 1000  # passes over the data; few hundred are usual, and data that cannot be separated would take any number
-SHOWN = 120  # training points on the sphere
+Send = Callable[[Message], None]  # hands a message on; raises when nobody wants it any more
+MAX_KEPT_NUMBERS = 4_000_000  # numbers of all neurons kept of a run, so that any moment of it can be looked at
+FRAME_THRESHOLDS = (0.02, 0.1, 0.3)  # of a cosine, of the log loss, of the usual log contribution: worth a frame
+FRAMES_PER_DOUBLING = 100  # frames after which twice as much must change
+MAX_EVALUATIONS = (
+    1000  # passes over the data; few hundred are usual, and data that cannot be separated would take any number
+)
+SHOWN_POINTS = 120  # training points on the sphere
 
 
-def packed(values: ArrayLike | Tensor) -> str:
+def base64_float32(values: ArrayLike | Tensor) -> str:
     """float32, little-endian, as base64: exact, and a third of the size of the digits."""
     return base64.b64encode(np.ascontiguousarray(values, dtype="<f4").tobytes()).decode("ascii")
 
@@ -50,56 +52,60 @@ class Frame:
 
 
 class Recording:
-    """Watches a flow: tells the page where something changed, and keeps neurons of as many moments as there is room.
+    """Watches a flow: sends frames to the page, and keeps the neurons of as many moments as memory allows.
 
-    A moment is told if since the last one that was some cosine, the loss (in logs) or the usual log |v_j||w_j| changed
-    by ``CHANGES``; after every ``MANY`` frames twice that is asked. So a flow of thousands of steps has few hundred.
+    A moment is sent if some cosine, the loss (in logs) or the usual log |v_j||w_j| changed by FRAME_THRESHOLDS since
+    the last one that was; after every FRAMES_PER_DOUBLING frames twice that is required. So a flow of thousands of
+    steps has few hundred frames.
     """
 
-    def __init__(self, problem: Problem, tell: Tell) -> None:
-        """``tell`` may raise to end the flow."""
-        self.problem, self.tell = problem, tell
+    def __init__(self, problem: Problem, send: Send) -> None:
+        """``send`` may raise to end the flow."""
+        self.problem, self.send = problem, send
         self.columns, self.count, self.stride = problem.columns(), 0, 1
         self.frames: list[Frame] = []
-        self.seen: list[Tensor] = []
+        self.centred: list[Tensor] = []
         self.last: Callable[[], None] | None = None  # tells the latest moment, if that was not worth it by itself
 
     def __call__(self, moment: dict[str, Any], state: State) -> None:
         """One more moment."""
         polar = state.polar()
         cosines, logs = polar.u @ self.columns.T, torch.as_tensor(moment["log_contribution"]).double()
-        seen = [cosines, torch.tensor([moment["log_loss"]]), logs.median()[None]]
-        factor = 2.0 ** (self.count // MANY)
-        still = [bool((a - b).abs().max() < factor * c) for a, b, c in zip(seen, self.seen, CHANGES, strict=False)]
+        centred = [cosines, torch.tensor([moment["log_loss"]]), logs.median()[None]]
+        factor = 2.0 ** (self.count // FRAMES_PER_DOUBLING)
+        still = [
+            bool((a - b).abs().max() < factor * c)
+            for a, b, c in zip(centred, self.centred, FRAME_THRESHOLDS, strict=False)
+        ]
         self.last = lambda: self.say(moment, polar, cosines, logs)
         if not still or not all(still):
-            self.seen = seen
+            self.centred = centred
             self.finish()
         else:
-            self.tell({"kind": "working"})
+            self.send({"kind": "working"})
 
     def finish(self) -> None:
-        """Tell the latest moment if it was not told."""
+        """Send the latest moment if it was not told."""
         if self.last is not None:
             self.last()
         self.last = None
 
     def say(self, moment: dict[str, Any], polar: Polar, cosines: Tensor, logs: Tensor) -> None:
-        """Tell one moment and keep it."""
+        """Send one moment and keep it."""
         q = polar.q
         read_out = q[:, 0] if q.shape[1] == 1 else q @ self.problem.sides.to(q.dtype)
         self.keep(Frame(self.count, polar.u.clone(), read_out.clone(), logs))
         self.count += 1
-        self.tell(
+        self.send(
             {
                 "kind": "frame",
                 "clock": moment["clock"],
                 "log_time": finite(moment["log_time"]),
                 "log_loss": moment["log_loss"],
                 "accuracy": moment["accuracy"],
-                "cosines": packed(cosines),
-                "log_contribution": packed(logs),
-                "read_out": packed(read_out),
+                "cosines": base64_float32(cosines),
+                "log_contribution": base64_float32(logs),
+                "read_out": base64_float32(read_out),
             }
         )
 
@@ -108,7 +114,7 @@ class Recording:
         if self.frames and self.frames[-1].number % self.stride:
             self.frames.pop()
         self.frames.append(frame)
-        if len(self.frames) * frame.u.numel() > KEPT and len(self.frames) > 2:
+        if len(self.frames) * frame.u.numel() > MAX_KEPT_NUMBERS and len(self.frames) > 2:
             self.stride *= 2
             self.frames = [kept for kept in self.frames[:-1] if kept.number % self.stride == 0] + self.frames[-1:]
 
@@ -121,23 +127,30 @@ class Recording:
         return self.problem.binary(frame.u, frame.read_out, frame.log_contribution)
 
 
-def stream(problem: Problem, tell: Tell) -> tuple[Recording, Trajectory]:
-    """Tell what is to be seen, then the flow frame by frame, then what came of it."""
-    tell(start(problem))
-    recording = Recording(problem, tell)
+def stream(problem: Problem, send: Send) -> tuple[Recording, Trajectory]:
+    """Send what is to be centred, then the flow frame by frame, then what came of it."""
+    send(start(problem))
+    recording = Recording(problem, send)
     run = flow(
-        problem.net, problem.train, loss=problem.loss, until=problem.until, max_evaluations=LONGEST, watch=recording
+        problem.net,
+        problem.train,
+        loss=problem.loss,
+        until=problem.until,
+        max_evaluations=MAX_EVALUATIONS,
+        watch=recording,
     )
     recording.finish()
-    tell(end(problem, recording, run))
+    send(end(problem, recording, run))
     return recording, run
 
 
 def start(problem: Problem) -> Message:
     """What stays as it is during a flow."""
     columns, setting = problem.columns(), problem.setting
-    points = torch.nn.functional.normalize(problem.seen(problem.train.rows(0, min(SHOWN, len(problem.train)))))
-    labels = problem.coarse(problem.train).y[: len(points)]
+    points = torch.nn.functional.normalize(
+        problem.centred(problem.train.rows(0, min(SHOWN_POINTS, len(problem.train))))
+    )
+    labels = problem.binary_labels(problem.train).y[: len(points)]
     return {
         "kind": "start",
         "setting": setting.as_json(),
@@ -147,9 +160,9 @@ def start(problem: Problem) -> Message:
         "names": problem.names,
         "sides": problem.sides.int().tolist(),
         "axes": len(columns) - 2,
-        "lengths": torch.linalg.vector_norm(problem.seen(problem.centres), dim=1).tolist(),
-        "gram": packed(columns @ columns.T),
-        "points": packed(points @ columns.T),
+        "lengths": torch.linalg.vector_norm(problem.centred(problem.centres), dim=1).tolist(),
+        "gram": base64_float32(columns @ columns.T),
+        "points": base64_float32(points @ columns.T),
         "labels": labels.int().tolist(),
         "theory": problem.theory,
         "command": command(problem),
@@ -191,7 +204,7 @@ def command(problem: Problem) -> str:
         init=s.scale,
         start=s.start,
         seed=s.seed,
-        max_evaluations=LONGEST,
+        max_evaluations=MAX_EVALUATIONS,
     )
     return settings.command("runs/explored")
 

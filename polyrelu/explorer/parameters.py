@@ -1,4 +1,4 @@
-"""Every number a page may ask for, with its least, most and usual value: one table for the server and the sliders."""
+"""Every number a page may ask for, with its least, most and usual value: one table for server and sliders."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CHOICES = {
 
 @final
 @dataclass(frozen=True)
-class Limit:
+class Parameter:
     """``least <= value <= most``; ``step`` is what a slider moves by, 0 where any real number will do."""
 
     name: str
@@ -39,16 +39,16 @@ class Limit:
         return int(value) if self.whole else float(value)
 
 
-LIMITS = (
-    Limit("p", 1, 5, 1, 0.05, False, "power p of the ReLU"),
-    Limit("positive", 1, 10, 3, 1, True, "sub-classes of the class +1"),
-    Limit("negative", 1, 10, 3, 1, True, "sub-classes of the class −1"),
-    Limit("alpha", 0, 1, 0.1, 0.01, False, "noise α"),
-    Limit("dim", 2, 1000, 50, 1, True, "dimension D"),
-    Limit("samples", 20, 5000, 500, 10, True, "training points n"),
-    Limit("width", 2, 1000, 100, 1, True, "neurons h"),
-    Limit("log10_scale", -300, 0, -7, 0.1, False, "initial scale, log10"),
-    Limit("seed", 0, 2**31 - 1, 0, 1, True, "seed"),
+PARAMETERS = (
+    Parameter("p", 1, 5, 1, 0.05, False, "power p of the ReLU"),
+    Parameter("positive", 1, 10, 3, 1, True, "sub-classes of the class +1"),
+    Parameter("negative", 1, 10, 3, 1, True, "sub-classes of the class −1"),
+    Parameter("alpha", 0, 1, 0.1, 0.01, False, "noise α"),
+    Parameter("dim", 2, 1000, 50, 1, True, "dimension D"),
+    Parameter("samples", 20, 5000, 500, 10, True, "training points n"),
+    Parameter("width", 2, 1000, 100, 1, True, "neurons h"),
+    Parameter("log10_scale", -300, 0, -7, 0.1, False, "initial scale, log10"),
+    Parameter("seed", 0, 2**31 - 1, 0, 1, True, "seed"),
 )
 
 
@@ -72,7 +72,7 @@ class Setting:
 
     def __post_init__(self) -> None:
         """Refuse what is too much for a page, or what there is not."""
-        for limit in LIMITS:
+        for limit in PARAMETERS:
             object.__setattr__(self, limit.name, limit.check(getattr(self, limit.name)))
         for name, words in CHOICES.items():
             require(getattr(self, name) in words, name, _short(getattr(self, name)), f"one of {', '.join(words)}")
@@ -93,7 +93,7 @@ class Setting:
         return asdict(self)
 
     @classmethod
-    def of(cls, given: object) -> Setting:
+    def from_json(cls, given: object) -> Setting:
         """From what a page sent; unknown names are refused, missing ones are as usual."""
         if not isinstance(given, Mapping):
             raise InputError("setting: expected names and numbers.")
@@ -103,9 +103,9 @@ class Setting:
         return cls(**given)
 
 
-def table() -> list[dict[str, Any]]:
+def parameter_table() -> list[dict[str, Any]]:
     """The limits as the page reads them."""
-    return [asdict(limit) for limit in LIMITS]
+    return [asdict(limit) for limit in PARAMETERS]
 
 
 def _short(value: object) -> str:

@@ -1,7 +1,7 @@
 """One point looked at closely: lower <= min |d| : margin(x + d) <= 0 <= upper (polyrelu.bracket), in a plane.
 
 x = a e1 + b e2 + c in the plane through two centres and the net's origin c; the nearest point that breaks the decision
-mostly lies outside that plane, so there is a second one, through origin, x and that point. Beside it, on wish, the way
+mostly lies outside that plane, so there is a second one, through origin, x and that point. Beside it, on wish, the path
 of projected gradient descent that starts at x itself and sees no slope towards the other class for p > 2 (A10, B7).
 """
 
@@ -15,15 +15,15 @@ import torch
 from torch import Tensor, nn
 
 from polyrelu.errors import InputError, require
-from polyrelu.explorer.frames import Message, Recording, Tell, finite, packed
-from polyrelu.explorer.robustness import Teller
+from polyrelu.explorer.frames import Message, Recording, Send, base64_float32, finite
+from polyrelu.explorer.robustness import SendProgress
 from polyrelu.nets import PolyReLUNet
 from polyrelu.robust import Budget, bracket, margin_of
 from polyrelu.robust.attacks import PublishedPGD
 
 TOLERANCE, BUDGET = 1e-3, Budget(nodes=12)  # no seconds: the same on every machine
-FARTHEST = 100.0  # a point may lie this far out
-STEPS = 60  # of the fooled descent
+MAX_COORDINATE = 100.0  # a point may lie this far out
+PGD_STEPS = 60  # of the published attack
 
 
 @final
@@ -38,17 +38,19 @@ class Question:
     pgd: float
 
     @classmethod
-    def of(cls, given: Mapping[str, Any], recording: Recording) -> Question:
+    def from_json(cls, given: Mapping[str, Any], recording: Recording) -> Question:
         """From what a page sent."""
         pair, point = _two(given.get("centres"), int), _two(given.get("point"), (int, float))
         K = len(recording.problem.centres)
         good = all(0 <= k < K for k in pair) and len(set(pair)) == 2
         require(good, "centres", str(given.get("centres"))[:40], f"two different numbers below {K}")
-        good = len(point) == 2 and all(abs(a) <= FARTHEST for a in point)  # NaN is not
-        require(good, "point", str(given.get("point"))[:40], f"two numbers of size {FARTHEST:g} at most")
+        good = len(point) == 2 and all(abs(a) <= MAX_COORDINATE for a in point)  # NaN is not
+        require(good, "point", str(given.get("point"))[:40], f"two numbers of size {MAX_COORDINATE:g} at most")
         frame, pgd, label = (given.get(name, 0) for name in ("frame", "pgd", "label"))
         require(type(frame) is int and frame >= 0, "frame", str(frame)[:40], "a whole number >= 0")
-        require(type(pgd) in (int, float) and 0 <= pgd <= FARTHEST, "pgd", str(pgd)[:40], "a radius, or 0 for none")
+        require(
+            type(pgd) in (int, float) and 0 <= pgd <= MAX_COORDINATE, "pgd", str(pgd)[:40], "a radius, or 0 for none"
+        )
         require(label in (1, -1), "label", str(label)[:40], "1 or -1")
         return cls(frame, (pair[0], pair[1]), (float(point[0]), float(point[1])), int(label), float(pgd))
 
@@ -59,8 +61,8 @@ def _two(given: Any, kind: type | tuple[type, ...]) -> list[Any]:
     return given if good and all(isinstance(a, kind) and not isinstance(a, bool) for a in given) else []
 
 
-def answer(recording: Recording, question: Question, tell: Tell = lambda message: None) -> Message:
-    """Both radii of the point, where it breaks, and the plane through it and that place; ``tell`` may raise to end."""
+def answer(recording: Recording, question: Question, send: Send = lambda message: None) -> Message:
+    """Both radii of the point, where it breaks, and the plane through it and that place; ``send`` may raise to end."""
     problem, frame = recording.problem, recording.near(question.frame)
     net = recording.net(frame).double()
     axes = recording.columns.double()
@@ -70,7 +72,7 @@ def answer(recording: Recording, question: Question, tell: Tell = lambda message
     y = torch.tensor([float(question.label)]).double()
     with torch.no_grad():
         margin = float(margin_of(net(x[None]), y))
-    found = bracket(net, x[None], y, tol=TOLERANCE, budget=BUDGET, pool=problem.test, progress=Teller(tell))
+    found = bracket(net, x[None], y, tol=TOLERANCE, budget=BUDGET, pool=problem.test, progress=SendProgress(send))
     d = found.perturbation[0]
     lower, upper = float(found.lower[0]), float(found.upper[0])
     reply: Message = {
@@ -91,10 +93,10 @@ def answer(recording: Recording, question: Question, tell: Tell = lambda message
     reply["toward"] = {
         "point": (toward @ (x - origin)).tolist(),
         "broken": (toward @ (x + d - origin)).tolist(),
-        "cosines": packed(frame.u.double() @ toward.T),
+        "cosines": base64_float32(frame.u.double() @ toward.T),
     }
     if question.pgd > 0:
-        path, success = fooled(net, x, y, question.pgd)
+        path, success = published_pgd_path(net, x, y, question.pgd)
         ways = {name: ((path - origin) @ plane.T).tolist() for name, plane in (("path", toward), ("flat", flat))}
         reply["pgd"] = {"radius": question.pgd, "success": success, **ways}
     return reply
@@ -110,25 +112,25 @@ def orthonormal(pair: Tensor) -> Tensor:
     return torch.stack([first, rest / torch.linalg.vector_norm(rest)])
 
 
-class Witness(nn.Module):
-    """A net that remembers where it was asked: the way of an attack."""
+class QueryRecorder(nn.Module):
+    """A net that records its inputs: the path of an attack."""
 
     def __init__(self, net: nn.Module) -> None:
-        """Ask ``net``."""
+        """Pass every input on to ``net``."""
         super().__init__()
-        self.net, self.asked = net, list[Tensor]()
+        self.net, self.inputs = net, list[Tensor]()
 
     def forward(self, X: Tensor) -> Tensor:
         """The net's answer."""
-        self.asked.append(X.detach()[0].double())
+        self.inputs.append(X.detach()[0].double())
         answered: Tensor = self.net(X)
         return answered
 
 
-def fooled(net: PolyReLUNet, x: Tensor, y: Tensor, radius: float) -> tuple[Tensor, bool]:
+def published_pgd_path(net: PolyReLUNet, x: Tensor, y: Tensor, radius: float) -> tuple[Tensor, bool]:
     """The points that the published attack visits within ``radius`` (m, D), and whether it broke the decision."""
-    witness = Witness(net)
-    result = PublishedPGD(steps=STEPS, mean_over=1)(witness, x[None], y, radius=radius)
-    if not witness.asked:
-        raise InputError("pgd: the attack asked nothing.")
-    return torch.stack(witness.asked), bool(result.success[0])
+    recorder = QueryRecorder(net)
+    result = PublishedPGD(steps=PGD_STEPS, mean_over=1)(recorder, x[None], y, radius=radius)
+    if not recorder.inputs:
+        raise InputError("pgd: the attack evaluated no point.")
+    return torch.stack(recorder.inputs), bool(result.success[0])

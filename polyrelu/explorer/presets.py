@@ -11,7 +11,7 @@ from polyrelu.explorer.parameters import Setting
 @final
 @dataclass(frozen=True)
 class Preset:
-    """A setting under a name; ``pgd`` is the radius of a fooled attack (0: none)."""
+    """A setting under a name; ``pgd`` is the radius of the published attack (0: none)."""
 
     id: str
     name: str

@@ -18,9 +18,9 @@ from polyrelu.explorer.parameters import Setting
 from polyrelu.nets import Polar, PolyReLUNet
 from polyrelu.train.descent import mean
 
-TEST = 60  # fresh points that are bracketed
-DIGITS, HELD = 600, 60  # training images, and images looked at afterwards
-UNTIL = {"mixture": 1e-2, "digits": 0.2}  # loss at which training ends
+TEST_POINTS = 60  # fresh points that are bracketed
+DIGITS_TRAIN, DIGITS_TEST = 600, 60  # training images, and images looked at afterwards
+FINAL_LOSS = {"mixture": 1e-2, "digits": 0.2}  # loss at which training ends
 
 
 @final
@@ -43,7 +43,7 @@ class Problem:
     @property
     def until(self) -> float:
         """Loss at which it ends."""
-        return UNTIL[self.setting.data]
+        return FINAL_LOSS[self.setting.data]
 
     @property
     def names(self) -> list[str]:
@@ -60,23 +60,23 @@ class Problem:
             return {}
         return {"average": 1 / math.sqrt(len(self.sides)), "centre": math.sqrt(2) / 2}
 
-    def seen(self, rows: Tensor) -> Tensor:
+    def centred(self, rows: Tensor) -> Tensor:
         """Rows as the net sees them, its centre subtracted."""
         return rows if self.net.centre is None else rows - self.net.centre
 
     def axes(self) -> Tensor:
         """Unit vectors by which the page knows every neuron: the centres, and in space what they leave out, (A, D)."""
-        rows = torch.nn.functional.normalize(self.seen(self.centres))
+        rows = torch.nn.functional.normalize(self.centred(self.centres))
         if rows.shape[1] == 3 and len(rows) == 2:
             rows = torch.cat([rows, torch.linalg.cross(rows[0], rows[1])[None]])
         return rows
 
     def columns(self) -> Tensor:
         """The axes, and then the unit directions of the class means of the training rows, [+1, -1]."""
-        means = self.coarse(self.train).class_means()
-        return torch.cat([self.axes(), torch.nn.functional.normalize(self.seen(means))])
+        means = self.binary_labels(self.train).class_means()
+        return torch.cat([self.axes(), torch.nn.functional.normalize(self.centred(means))])
 
-    def coarse(self, data: Dataset) -> Dataset:
+    def binary_labels(self, data: Dataset) -> Dataset:
         """The same rows with the labels +1/-1."""
         return data if data.binary else replace(data, y=self.sides[data.y])
 
@@ -104,7 +104,7 @@ def problem(setting: Setting) -> Problem:
 
 def _mixture(setting: Setting) -> Problem:
     mixture = OrthonormalMixture(setting.dim, setting.positive, setting.negative, setting.alpha)
-    train, test = mixture.sample(setting.samples, setting.seed), mixture.sample(TEST, setting.seed + 1)
+    train, test = mixture.sample(setting.samples, setting.seed), mixture.sample(TEST_POINTS, setting.seed + 1)
     outputs = 1
     if setting.labels == "fine":
         assert train.cluster is not None
@@ -126,7 +126,7 @@ def _digits(setting: Setting) -> Problem:
     assert data.cluster is not None
     centres = torch.stack([data.rows()[data.cluster == digit].mean(0) for digit in range(10)])
     order = torch.randperm(len(data), generator=torch.Generator().manual_seed(setting.seed))
-    train, test = data.subset(order[:DIGITS]), data.subset(order[DIGITS : DIGITS + HELD])
+    train, test = data.subset(order[:DIGITS_TRAIN]), data.subset(order[DIGITS_TRAIN : DIGITS_TRAIN + DIGITS_TEST])
     sides = torch.tensor([1.0 - 2 * (digit % 2) for digit in range(10)])
     if setting.labels == "fine":
         assert train.cluster is not None

@@ -7,39 +7,43 @@ from typing import Any
 
 import torch
 
-from polyrelu.explorer.frames import Message, Recording, Tell, finite
+from polyrelu.explorer.frames import Message, Recording, Send, finite
 from polyrelu.robust import FEW, Bracket, Budget, bracket, curve
 
-PARTS = (10, 20, 30)  # points at a time: a first answer soon, then fewer calls
-HOW: dict[str, Any] = {"tol": 5e-3, "budget": Budget(nodes=4), "widest": FEW}  # no seconds: the same on every machine
+PART_SIZES = (10, 20, 30)  # points at a time: a first answer soon, then fewer calls
+BRACKET_SETTINGS: dict[str, Any] = {
+    "tol": 5e-3,
+    "budget": Budget(nodes=4),
+    "widest": FEW,
+}  # no seconds: the same on every machine
 
 
-class Teller:
-    """The progress of a bracket: nothing to tell, but a chance to stop."""
+class SendProgress:
+    """The progress of a bracket: nothing to send, but a chance to stop."""
 
-    def __init__(self, tell: Tell) -> None:
-        """``tell`` raises when nobody wants to know any more."""
-        self.tell = tell
+    def __init__(self, send: Send) -> None:
+        """``send`` raises when nobody wants to know any more."""
+        self.send = send
 
     def update(self, *, done: int) -> None:
         """Some more points are done."""
-        self.tell({"kind": "working", "done": done})
+        self.send({"kind": "working", "done": done})
 
 
-def stream(recording: Recording, tell: Tell) -> None:
-    """Bracket the fresh points of a finished flow, a part at a time, and tell the radii found so far."""
+def stream(recording: Recording, send: Send) -> None:
+    """Bracket the fresh points of a finished flow, a part at a time, and send the radii found so far."""
     net, test = recording.net(recording.frames[-1]), recording.problem.test
     X, y = test.rows(), test.y
     parts = list[Bracket]()
-    for last, part in zip(accumulate(PARTS), PARTS, strict=True):
+    for last, part in zip(accumulate(PART_SIZES), PART_SIZES, strict=True):
         rows = slice(last - part, last)
-        parts.append(bracket(net, X[rows], y[rows], pool=test, progress=Teller(tell), **HOW))
-        tell(radii(parts, len(X)))
+        parts.append(bracket(net, X[rows], y[rows], pool=test, progress=SendProgress(send), **BRACKET_SETTINGS))
+        send(radii(parts, len(X)))
 
 
 def radii(parts: list[Bracket], of: int) -> Message:
     """Sorted radii and their medians; null where a radius is infinite."""
-    line = curve(joined(parts))
+    line = curve(concatenated(parts))
     median = line.median_radius
     return {
         "kind": "robust",
@@ -51,7 +55,7 @@ def radii(parts: list[Bracket], of: int) -> Message:
     }
 
 
-def joined(parts: list[Bracket]) -> Bracket:
+def concatenated(parts: list[Bracket]) -> Bracket:
     """Several brackets as one."""
     return Bracket(
         torch.cat([part.lower for part in parts]),

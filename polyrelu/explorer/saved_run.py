@@ -1,7 +1,7 @@
-"""One's own run: a folder that ``polyrelu flow`` wrote, as the messages a page plays.
+"""A saved run: a folder that ``polyrelu flow`` wrote, as the messages a page plays.
 
-A folder keeps cosines and contributions of every moment, but directions only at the end: the timeline is the run's
-own; sphere, matrix, plane and point show its final net, which is the one moment that is kept.
+A folder keeps cosines and contributions of every moment, but directions only at the end: the timeline is that of
+the run; sphere, matrix, plane and point show its final net, which is the one moment that is kept.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ import torch
 from polyrelu.data import OrthonormalMixture, parse_clusters
 from polyrelu.errors import InputError, require
 from polyrelu.explorer import frames
-from polyrelu.explorer.parameters import CHOICES, LIMITS, MOST_WORK, Setting
-from polyrelu.explorer.problem import TEST, Problem
+from polyrelu.explorer.parameters import CHOICES, MOST_WORK, PARAMETERS, Setting
+from polyrelu.explorer.problem import TEST_POINTS, Problem
 from polyrelu.nets import PolyReLUNet
 from polyrelu.train import Trajectory
 from polyrelu.workflows.flow.run_folder import NET, RECORD, TRAJECTORY, read_record, read_trajectory
 from polyrelu.workflows.flow.settings import FlowSettings
 
-DRAWN = 2000  # points of the mixture that class averages and dots are of
+DRAWN_POINTS = 2000  # points of the mixture that class averages and dots are of
 
 
 @final
@@ -36,16 +36,16 @@ class SavedRun:
     run: Trajectory
     problem: Problem
 
-    def tell(self, tell: frames.Tell) -> frames.Recording:
-        """The messages of the run, as a flow would have told them."""
+    def stream(self, send: frames.Send) -> frames.Recording:
+        """Send the messages that the flow would have sent."""
         history, net = self.run.history, self.problem.net
-        recording = frames.Recording(self.problem, tell)
+        recording = frames.Recording(self.problem, send)
         polar, final = net.polar(), torch.as_tensor(history.log_contribution[-1]).double()
         recording.keep(frames.Frame(len(history.clock) - 1, polar.u, polar.q[:, 0], final))
-        tell({**frames.start(self.problem), **self.about(), "final": frames.packed(final)})
-        directions = frames.packed(polar.u @ recording.columns.T)
+        send({**frames.start(self.problem), **self.about(), "final": frames.base64_float32(final)})
+        directions = frames.base64_float32(polar.u @ recording.columns.T)
         for i in range(len(history.clock)):
-            tell(
+            send(
                 {
                     "kind": "frame",
                     "clock": float(history.clock[i]),
@@ -53,19 +53,19 @@ class SavedRun:
                     "log_loss": float(history.log_loss[i]),
                     "accuracy": float(history.accuracy[i]),
                     "cosines": directions if i == 0 else None,
-                    "log_contribution": frames.packed(history.log_contribution[i]),
-                    "read_out": frames.packed(polar.q[:, 0]) if i == 0 else None,
-                    "cos_centre": frames.packed(history.cos_centre[i]),
-                    "cos_average": frames.packed(history.cos_average[i]),
+                    "log_contribution": frames.base64_float32(history.log_contribution[i]),
+                    "read_out": frames.base64_float32(polar.q[:, 0]) if i == 0 else None,
+                    "cos_centre": frames.base64_float32(history.cos_centre[i]),
+                    "cos_average": frames.base64_float32(history.cos_average[i]),
                 }
             )
-        tell(frames.end(self.problem, recording, self.run))
+        send(frames.end(self.problem, recording, self.run))
         return recording
 
     def about(self) -> frames.Message:
         """Its name, its command, and how many points it saw and how many of such are shown."""
         command, samples = self.settings.command(self.name), self.settings.samples
-        return {"own": self.name, "command": command, "samples": samples, "drawn": len(self.problem.train)}
+        return {"saved_run": self.name, "command": command, "samples": samples, "drawn": len(self.problem.train)}
 
 
 def read_run(folder: str | Path) -> SavedRun:
@@ -81,14 +81,14 @@ def read_run(folder: str | Path) -> SavedRun:
     require(net.dim == settings.dim, "DIR", path, f"a net of dimension {settings.dim} as run.json says, not {net.dim}")
     positive, negative = parse_clusters(settings.clusters)
     mixture = OrthonormalMixture(settings.dim, positive, negative, settings.alpha, dtype=net.dtype)
-    train = mixture.sample(min(settings.samples, DRAWN), settings.seed)
-    test = mixture.sample(TEST, settings.seed + 1)
-    problem = Problem(_near(settings, positive, negative), net, train, test, mixture.centres, mixture.labels)
+    train = mixture.sample(min(settings.samples, DRAWN_POINTS), settings.seed)
+    test = mixture.sample(TEST_POINTS, settings.seed + 1)
+    problem = Problem(_nearest_setting(settings, positive, negative), net, train, test, mixture.centres, mixture.labels)
     return SavedRun(path.resolve().name, settings, run, problem)
 
 
 def _readable(path: Path) -> None:
-    """Name a file that is there but may not be read; one that is not there is told of by whoever reads it."""
+    """Name a file that is there but may not be read; whoever reads a missing one names it."""
     try:
         if path.is_file():  # a pipe would wait for whoever writes
             path.open("rb").close()
@@ -98,11 +98,13 @@ def _readable(path: Path) -> None:
         return
 
 
-def _near(settings: FlowSettings, positive: int, negative: int) -> Setting:
+def _nearest_setting(settings: FlowSettings, positive: int, negative: int) -> Setting:
     """The setting of the page nearest to that of the run: where the sliders stand."""
     given = {"p": settings.p, "positive": positive, "negative": negative, "alpha": settings.alpha, "dim": settings.dim}
     given |= {"width": settings.width, "log10_scale": math.log10(settings.init), "seed": settings.seed}
-    cut = {limit.name: min(max(given[limit.name], limit.least), limit.most) for limit in LIMITS if limit.name in given}
+    cut = {
+        limit.name: min(max(given[limit.name], limit.least), limit.most) for limit in PARAMETERS if limit.name in given
+    }
     samples = min(settings.samples, 5000, int(MOST_WORK / (cut["dim"] * cut["width"])))
     start = settings.start if settings.start in CHOICES["start"] else "balanced"
-    return Setting.of({**cut, "samples": max(samples, 20), "start": start})
+    return Setting.from_json({**cut, "samples": max(samples, 20), "start": start})

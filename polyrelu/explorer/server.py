@@ -26,21 +26,21 @@ from polyrelu.errors import InputError, require
 from polyrelu.explorer import export, frames, plane
 from polyrelu.explorer import robustness as robust
 from polyrelu.explorer.claim_page import claim_page
-from polyrelu.explorer.parameters import CHOICES, Setting, table
+from polyrelu.explorer.parameters import CHOICES, Setting, parameter_table
 from polyrelu.explorer.presets import PRESETS
 from polyrelu.explorer.problem import problem
 from polyrelu.explorer.saved_run import SavedRun
-from polyrelu.explorer.sessions import SUPERSEDED, Tabs
+from polyrelu.explorer.sessions import SUPERSEDED, Sessions
 
-HERE = ("127.0.0.1", "localhost")
-SMALL, LARGE = 10_000, 64_000_000  # bytes of a question, and of a recording to be exported
+LOCAL_NAMES = ("127.0.0.1", "localhost")
+MAX_QUESTION, MAX_RECORDING = 10_000, 64_000_000  # bytes of a question, and of a recording to be exported
 
 
 class Guard:
-    """Refuses foreign Hosts and Origins and long bodies; forbids the page everything but this server."""
+    """Refuses other Hosts and Origins and long bodies; forbids the page everything but this server."""
 
     def __init__(self, app: ASGIApp) -> None:
-        """Stand before ``app``."""
+        """Pass requests on to ``app``."""
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -50,7 +50,7 @@ class Guard:
             return
         headers = Headers(scope=scope)
         host, origin = headers.get("host", ""), headers.get("origin")
-        if not local(host) or (origin is not None and origin != f"http://{host}"):
+        if not is_local(host) or (origin is not None and origin != f"http://{host}"):
             await PlainTextResponse("This page answers to its own address only.", 403)(scope, receive, send)
             return
 
@@ -67,13 +67,13 @@ class Guard:
         await self.app(scope, receive, guarded)
 
 
-def local(host: str) -> bool:
+def is_local(host: str) -> bool:
     """Is it 127.0.0.1 or localhost, with or without a port?"""
     name, colon, port = host.partition(":")
-    return name in HERE and (not colon or (port.isascii() and port.isdigit()))
+    return name in LOCAL_NAMES and (not colon or (port.isascii() and port.isdigit()))
 
 
-async def body(request: Request, most: int = SMALL) -> dict[str, Any]:
+async def json_body(request: Request, most: int = MAX_QUESTION) -> dict[str, Any]:
     """The JSON object of a request, unless it is longer than ``most``."""
     kind = request.headers.get("content-type", "").partition(";")[0]
     require(kind == "application/json", "content-type", kind or "none", "application/json")
@@ -90,47 +90,47 @@ async def body(request: Request, most: int = SMALL) -> dict[str, Any]:
     return found
 
 
-def application(own: SavedRun | None = None) -> Starlette:
-    """The server of the explorer; ``own`` is a run to show first."""
-    tabs = Tabs()
+def application(saved: SavedRun | None = None) -> Starlette:
+    """The server of the explorer; ``saved`` is a run to show first."""
+    sessions = Sessions()
 
     async def page(request: Request) -> Response:
-        return HTMLResponse(export.served(about(own)))
+        return HTMLResponse(export.served_page(about(saved)))
 
     async def flow(request: Request) -> Response:
-        given = await body(request)
-        tab, asked = tabs.tab(given.get("tab")), given.get("setting")
-        setting = None if asked == "own" and own is not None else Setting.of(asked)
+        given = await json_body(request)
+        session, asked = sessions.session(given.get("tab")), given.get("setting")
+        setting = None if asked == "saved_run" and saved is not None else Setting.from_json(asked)
 
-        def work(tell: frames.Tell) -> None:
+        def work(send: frames.Send) -> None:
             if setting is None:
-                assert own is not None
-                recording = own.tell(tell)
+                assert saved is not None
+                recording = saved.stream(send)
             else:
-                recording = frames.stream(problem(setting), tell)[0]
-            tell({"kind": "ready", "run": tab.hold(recording)})
-            robust.stream(recording, tell)
+                recording = frames.stream(problem(setting), send)[0]
+            send({"kind": "ready", "run": session.keep_recording(recording)})
+            robust.stream(recording, send)
 
-        return StreamingResponse(tab.start(work).stream(), media_type="application/x-ndjson")
+        return StreamingResponse(session.start(work).lines(), media_type="application/x-ndjson")
 
     async def point(request: Request) -> Response:
-        given = await body(request)
-        tab = tabs.find(given.get("tab"))
-        if tab is None or tab.recording is None:
+        given = await json_body(request)
+        session = sessions.find(given.get("tab"))
+        if session is None or session.recording is None:
             return JSONResponse({"kind": "nothing", "error": "there is no finished flow to look at yet."})
-        if given.get("run", tab.run) != tab.run:  # about a flow that another one has followed
+        if given.get("run", session.run) != session.run:  # about a flow that another one has followed
             return JSONResponse(SUPERSEDED)
-        question = plane.Question.of(given, tab.recording)
-        return JSONResponse(await tab.look(partial(plane.answer, tab.recording, question)))
+        question = plane.Question.from_json(given, session.recording)
+        return JSONResponse(await session.answer(partial(plane.answer, session.recording, question)))
 
     async def whole(request: Request) -> Response:
-        given = await body(request, LARGE)
+        given = await json_body(request, MAX_RECORDING)
         recorded = given.get("recorded")
         good = isinstance(recorded, list) and all(isinstance(message, dict) for message in recorded)
         require(good, "recorded", type(recorded).__name__, "a list of messages")
         assert isinstance(recorded, list)
         try:
-            text = export.alone(about(None), recorded)
+            text = export.standalone_page(about(None), recorded)
         except ValueError:  # JSON has no infinity, but 1e999 is one
             raise InputError("recorded: expected finite numbers.") from None
         return HTMLResponse(text)
@@ -141,7 +141,7 @@ def application(own: SavedRun | None = None) -> Starlette:
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         yield
-        tabs.stop()
+        sessions.stop()
 
     app = Starlette(
         routes=[
@@ -156,23 +156,23 @@ def application(own: SavedRun | None = None) -> Starlette:
         exception_handlers={InputError: refuse, ClientDisconnect: gone},
     )
     app.add_middleware(Guard)
-    app.state.tabs = tabs
+    app.state.sessions = sessions
     return app
 
 
-def about(own: SavedRun | None) -> dict[str, Any]:
+def about(saved: SavedRun | None) -> dict[str, Any]:
     """What the page knows before it asks."""
     return {
         "version": __version__,
-        "limits": table(),
+        "limits": parameter_table(),
         "choices": {name: list(values) for name, values in CHOICES.items()},
         "presets": [preset.as_json() for preset in PRESETS],
-        "own": None if own is None else own.name,
+        "saved_run": None if saved is None else saved.name,
     }
 
 
 def warm_up() -> None:
-    """One small flow and a radius, told to nobody: what is loaded at first use is ready for the page."""
+    """One small flow and a radius, sent to nobody: what is loaded at first use is ready for the page."""
     recording = frames.stream(problem(Setting(p=3, dim=6, samples=20, width=4)), lambda message: None)[0]
     question = plane.Question(frame=0, centres=(0, 1), point=(1.0, 0.0), label=1, pgd=0.0)
     plane.answer(recording, question)

@@ -1,8 +1,7 @@
-"""One flow and one point a tab: whoever asks for another stops the first, and what is stopped ends at its next step.
+"""A session for each tab of a browser: one flow and one point at a time; a new question stops the one before.
 
-Both run in threads, which need no second import of torch; every message they tell is a chance to stop, and a flow
-tells one at each step. Flows of one tab take turns, and so do its points, so that a hundred starts do not compute side
-by side.
+Both run in threads, which need no second import of torch. Sending a message is where they can stop, and a flow sends
+one at each step. The flows of a session run one after another, and so do its points.
 """
 
 from __future__ import annotations
@@ -16,30 +15,32 @@ from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable
 
 from polyrelu.errors import InputError, require
-from polyrelu.explorer.frames import Message, Recording, Tell
+from polyrelu.explorer.frames import Message, Recording, Send
 
-TABS = 8  # pages that are remembered; of those at rest the one used longest ago is forgotten
-PATIENCE = 0.05  # seconds between two looks at whether whoever waits for a turn is still wanted
-CROWD = f"there are {TABS} pages at work already, which is as many as there may be; close one of them or wait."
+MAX_SESSIONS = 8  # sessions that are kept; of the idle ones the one used longest ago is dropped
+POLL_SECONDS = 0.05  # between two looks at whether a waiting flow was stopped
+TOO_MANY = (
+    f"there are {MAX_SESSIONS} pages at work already, which is as many as there may be; close one of them or wait."
+)
 SUPERSEDED: Message = {"kind": "superseded", "error": "another question came after this one."}
 NAME = re.compile(r"[0-9a-z-]{8,64}")
 
 
 class Stopped(Exception):  # noqa: N818 - it says what happened
-    """Nobody wants the rest any more."""
+    """The page asked for something else, or is gone."""
 
 
-Work = Callable[[Tell], None]
-Look = Callable[[Tell], Message]
+FlowWork = Callable[[Send], None]
+PointWork = Callable[[Send], Message]  # of one point
 
 
-class Job:
+class FlowThread:
     """A flow in a thread of its own, and its messages as lines of JSON."""
 
-    def __init__(self, work: Work, turn: threading.Lock) -> None:
-        """Begin ``work`` when it has the ``turn``."""
+    def __init__(self, work: FlowWork, turn: threading.Lock) -> None:
+        """Begin ``work`` once it holds the lock ``turn``."""
         self.stopped = threading.Event()
-        self.loop, self.lines = asyncio.get_running_loop(), asyncio.Queue[bytes | None]()
+        self.loop, self.queue = asyncio.get_running_loop(), asyncio.Queue[bytes | None]()
         self.thread = threading.Thread(target=self._run, args=(work, turn), daemon=True, name="explorer-flow")
         self.thread.start()
 
@@ -49,19 +50,19 @@ class Job:
         return self.thread.is_alive() and not self.stopped.is_set()
 
     def stop(self) -> None:
-        """Let it end at its next step."""
+        """End it at its next step."""
         self.stopped.set()
 
-    async def stream(self) -> AsyncIterator[bytes]:
+    async def lines(self) -> AsyncIterator[bytes]:
         """Its lines as they come; if whoever reads them goes away, the work stops."""
         try:
-            while (line := await self.lines.get()) is not None:
+            while (line := await self.queue.get()) is not None:
                 yield line
         finally:
             self.stop()
 
-    def tell(self, message: Message) -> None:
-        """Hand a message to the reader, or stop."""
+    def send(self, message: Message) -> None:
+        """Queue a message for the reader, or raise Stopped."""
         if self.stopped.is_set():
             raise Stopped
         if message["kind"] != "working":
@@ -69,18 +70,18 @@ class Job:
 
     def _put(self, line: bytes | None) -> None:
         try:
-            self.loop.call_soon_threadsafe(self.lines.put_nowait, line)
+            self.loop.call_soon_threadsafe(self.queue.put_nowait, line)
         except RuntimeError:  # the server has ended
             raise Stopped from None
 
-    def _run(self, work: Work, turn: threading.Lock) -> None:
+    def _run(self, work: FlowWork, turn: threading.Lock) -> None:
         try:
-            while not turn.acquire(timeout=PATIENCE):
-                self.tell({"kind": "working"})
+            while not turn.acquire(timeout=POLL_SECONDS):
+                self.send({"kind": "working"})
             try:
-                self.tell({"kind": "begun"})
-                work(self.tell)
-                self.tell({"kind": "done"})
+                self.send({"kind": "begun"})
+                work(self.send)
+                self.send({"kind": "done"})
             finally:
                 turn.release()
         except Stopped:
@@ -95,86 +96,86 @@ class Job:
 
     def _fail(self, sentence: str) -> None:
         with contextlib.suppress(Stopped):
-            self.tell({"kind": "failed", "error": sentence})
+            self.send({"kind": "failed", "error": sentence})
 
 
-class Tab:
-    """A page: the flow and the point under way, and the last flow that can be looked at, the ``run``-th."""
+class Session:
+    """A tab: the flow and the point under way, and the last finished flow, the ``run``-th."""
 
     def __init__(self) -> None:
         """Nothing yet."""
-        self.job: Job | None = None
+        self.flow: FlowThread | None = None
         self.recording: Recording | None = None
         self.run = 0
-        self.turn, self.next = threading.Lock(), asyncio.Lock()
-        self.looked = threading.Event()  # set: whoever looks at a point may stop
+        self.flow_turn, self.point_turn = threading.Lock(), asyncio.Lock()
+        self.point_stopped = threading.Event()
 
-    def start(self, work: Work) -> Job:
+    def start(self, work: FlowWork) -> FlowThread:
         """Stop what is under way and begin ``work``."""
         self.stop()
-        self.job = Job(work, self.turn)
-        return self.job
+        self.flow = FlowThread(work, self.flow_turn)
+        return self.flow
 
-    def hold(self, recording: Recording) -> int:
-        """Keep a flow that can be looked at from now on; its number."""
+    def keep_recording(self, recording: Recording) -> int:
+        """Keep a finished flow, of which points can be asked from now on; its number."""
         self.recording, self.run = recording, self.run + 1
         return self.run
 
-    async def look(self, work: Look) -> Message:
+    async def answer(self, work: PointWork) -> Message:
         """What ``work`` finds, after what was asked before has stopped; a later question stops this one."""
-        self.looked.set()
-        mine = self.looked = threading.Event()
+        self.point_stopped.set()
+        stopped = self.point_stopped = threading.Event()
 
-        def tell(message: Message) -> None:
-            if mine.is_set():
+        def send(message: Message) -> None:
+            if stopped.is_set():
                 raise Stopped
 
-        async with self.next:
+        async with self.point_turn:
             try:
-                return SUPERSEDED if mine.is_set() else await asyncio.to_thread(work, tell)
+                return SUPERSEDED if stopped.is_set() else await asyncio.to_thread(work, send)
             except Stopped:
                 return SUPERSEDED
 
     @property
     def running(self) -> bool:
         """Is a flow or a point under way?"""
-        return (self.job is not None and self.job.running) or self.next.locked()
+        return (self.flow is not None and self.flow.running) or self.point_turn.locked()
 
     def stop(self) -> None:
         """Stop what is under way."""
-        self.looked.set()
-        if self.job is not None:
-            self.job.stop()
+        self.point_stopped.set()
+        if self.flow is not None:
+            self.flow.stop()
 
 
-class Tabs:
-    """All pages that are open, by the names they gave themselves."""
+class Sessions:
+    """The sessions of all open pages, by the names of their tabs."""
 
     def __init__(self) -> None:
         """None yet."""
-        self.open: OrderedDict[str, Tab] = OrderedDict()
+        self.open: OrderedDict[str, Session] = OrderedDict()
 
-    def find(self, name: object) -> Tab | None:
-        """The tab of that name, if it is remembered."""
+    def find(self, name: object) -> Session | None:
+        """The session of that tab, if it is kept."""
         good = isinstance(name, str) and NAME.fullmatch(name) is not None
         require(good, "tab", str(name)[:40], "8 to 64 small letters, digits and dashes")
         if name in self.open:
             self.open.move_to_end(str(name))
         return self.open.get(str(name))
 
-    def tab(self, name: object) -> Tab:
-        """The tab of that name, a new one if need be; a page at rest makes room for it, one at work does not."""
+    def session(self, name: object) -> Session:
+        """The session of that tab, a new one if need be, in place of an idle one if there are too many."""
         found = self.find(name)
         if found is not None:
             return found
-        if len(self.open) >= TABS:
-            idle = next((key for key, tab in self.open.items() if not tab.running), None)
+        if len(self.open) >= MAX_SESSIONS:
+            idle = next((key for key, session in self.open.items() if not session.running), None)
             if idle is None:
-                raise InputError(CROWD)
+                raise InputError(TOO_MANY)
             self.open.pop(idle).stop()
-        return self.open.setdefault(str(name), Tab())
+        return self.open.setdefault(str(name), Session())
 
     def stop(self) -> None:
         """Stop everything."""
-        for tab in self.open.values():
-            tab.stop()
+        for session in self.open.values():
+            session.stop()

@@ -93,3 +93,8 @@ def test_bad_input_is_refused_in_words():
         correlation(Dataset(torch.ones(4, 2), torch.tensor([1.0, -1, 1, -1])))
     with pytest.raises(InputError, match="rows of two classes"):
         correlation(Dataset(torch.randn(4, 2), torch.tensor([1.0, -1, 1, -1]), cluster=torch.zeros(4).long()))
+
+
+def test_one_row_a_class_has_no_mean_cosine_within():
+    found = correlation(Dataset(torch.eye(3), torch.arange(3)))
+    assert math.isnan(found.within) and found.means.diagonal().isnan().all() and math.isfinite(found.between)

@@ -149,3 +149,10 @@ def test_unit_of_weights_no_float_holds():
 def test_zero_weights_have_no_direction():
     with pytest.raises(InputError, match="not all 0"):
         unit_norm_net(LogisticRegression(4), torch.eye(4))
+
+
+def test_rows_that_switch_a_drawn_net_off_do_not_hide_its_degrees():
+    X = torch.zeros(16, 5, dtype=torch.float64)
+    for seed in range(20):
+        net = PolyReLUNet(5, 2, 3.0, seed=seed, dtype=torch.float64)
+        assert [layer.degree for layer in layers(net, X)] == [1, 1]

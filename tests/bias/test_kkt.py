@@ -1,5 +1,6 @@
 """KKT points built by hand have residual 0, perturbed ones have not; kernels against autograd, solver against scipy."""
 
+import importlib
 import math
 
 import numpy as np
@@ -242,3 +243,15 @@ def test_constraints_beyond_the_first_block_have_their_own_labels():
     found = kkt(linear([[-7.0, 7.0]]), Dataset(X, y)).least_squares
     assert found.support.tolist() == [1199, 0] and found.multipliers.tolist() == pytest.approx([1.5, 0.5])
     assert found.stationarity < 1e-12
+
+
+def test_gates_beyond_the_most_keep_theirs_and_are_counted(monkeypatch, blobs):
+    room = importlib.import_module("polyrelu.bias.kkt")
+    data = blobs(40, 30)
+    net = flow(PolyReLUNet(30, 10, 1.0, init="balanced", scale=0.1, dtype=F64), data, until=1e-6).net
+    whole = kkt(net, data, widen=0.1, active=1.0)
+    monkeypatch.setattr(room, "MAX_FREE_GATES", 3)
+    few = kkt(net, data, widen=0.1, active=1.0)
+    assert whole.kinks > 3 == few.kinks and few.kinks_left == whole.kinks - 3 and whole.kinks_left == 0
+    assert whole.free.stationarity <= few.free.stationarity + 1e-9 <= whole.least_squares.stationarity + 2e-9
+    assert whole.least_squares.stationarity == few.least_squares.stationarity

@@ -10,6 +10,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from polyrelu import Status, Until, flow
 from polyrelu.bias import margin_history, margins, monotone, smoothed_log_margin
 from polyrelu.data import Dataset
 from polyrelu.errors import InputError
@@ -208,3 +209,15 @@ def test_bad_input_is_answered_in_words():
     ):
         with pytest.raises(InputError, match=words):
             margins(net, data, loss)
+
+
+def test_a_degree_that_is_no_round_number_is_a_degree_too(blobs):
+    data = blobs()
+    out = flow(PlainPolyNet(6, 20, p=4 / 3, scale=0.3, dtype=F64), data, until=Until(log10_loss=-60))
+    assert out.status is Status.LOSS and margins(out.net, data).degree == pytest.approx(7 / 3)
+
+
+def test_infinity_beside_infinity_has_not_fallen():
+    assert monotone((math.nan, math.inf, math.inf)).ok
+    fallen = monotone((1.0, math.inf, 2.0))
+    assert not fallen.ok and fallen.largest_fall == math.inf and fallen.where == 2

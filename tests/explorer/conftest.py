@@ -15,13 +15,13 @@ SMALL = {"dim": 20, "samples": 200, "width": 20, "alpha": 0.05, "positive": 3, "
 class Served:
     """A running server; `stop` ends it as Ctrl-C would."""
 
-    def __init__(self, own=None, port=0):
+    def __init__(self, saved=None, port=0):
         uvicorn = pytest.importorskip("uvicorn", reason="the explorer needs the extra 'web'")
         pytest.importorskip("starlette", reason="the explorer needs the extra 'web'")
         from polyrelu.cli.explore import listen
         from polyrelu.explorer import application
 
-        self.app = application(own)
+        self.app = application(saved)
         self.socket = listen(port)
         self.port = self.socket.getsockname()[1]
         self.server = uvicorn.Server(uvicorn.Config(self.app, log_level="warning", timeout_graceful_shutdown=1))

@@ -11,7 +11,7 @@ pytest.importorskip("starlette", reason="the explorer needs the extra 'web'")
 
 from polyrelu.explorer import application, server
 from polyrelu.explorer.export import policy
-from polyrelu.explorer.server import LARGE, SMALL, Guard, local
+from polyrelu.explorer.server import MAX_QUESTION, MAX_RECORDING, Guard, is_local
 from polyrelu.explorer.sessions import SUPERSEDED
 
 HOST = "127.0.0.1:8080"
@@ -69,7 +69,7 @@ def app():
     ],
 )
 def test_only_two_names_are_local(app, host, good):
-    assert local(host) == good
+    assert is_local(host) == good
     if host.isascii():
         assert (ask(app, host=host)[0] == 200) == good
 
@@ -139,16 +139,16 @@ def test_a_question_has_so_many_bytes_at_most(app, path, parts):
         start, end = b'{"tab": "tab-of-nobody", "setting": {"x": 1}, "more": "', b'"}'
         return start + b"x" * (size - len(start) - len(end)) + end
 
-    assert len(long(SMALL)) == SMALL
-    assert "bytes" not in ask(app, path, long(SMALL), parts=parts)[2]
-    status, _, text = ask(app, path, long(SMALL + 1), parts=parts)
-    assert status == 422 and f"at most {SMALL} bytes" in text
+    assert len(long(MAX_QUESTION)) == MAX_QUESTION
+    assert "bytes" not in ask(app, path, long(MAX_QUESTION), parts=parts)[2]
+    status, _, text = ask(app, path, long(MAX_QUESTION + 1), parts=parts)
+    assert status == 422 and f"at most {MAX_QUESTION} bytes" in text
 
 
 def test_a_recording_may_be_longer_but_not_endless(app, monkeypatch):
-    assert ask(app, "/export", {"recorded": [{"kind": "x" * SMALL}]})[0] == 200
-    assert LARGE <= 10**8
-    assert server.body.__defaults__ == (SMALL,)
+    assert ask(app, "/export", {"recorded": [{"kind": "x" * MAX_QUESTION}]})[0] == 200
+    assert MAX_RECORDING <= 10**8
+    assert server.json_body.__defaults__ == (MAX_QUESTION,)
 
 
 @pytest.mark.parametrize("text", [b"", b"{", b"[]", b"1", b'"text"', b"null", b"[" * 9000, b"\xff\xfe"])
@@ -170,24 +170,24 @@ def test_numbers_that_json_does_not_have_are_refused(app, recorded):
 
 @pytest.mark.parametrize("tab", [None, 1, "short", "x" * 65, "UPPER-CASE", "../../../x", "tab of spaces", ["tab-of-x"]])
 def test_tabs_are_named_by_the_rule(app, tab):
-    before = set(app.state.tabs.open)
+    before = set(app.state.sessions.open)
     assert ask(app, "/point", {"tab": tab})[0] == 422
     assert ask(app, "/flow", {"tab": tab, "setting": {}})[0] == 422
-    assert set(app.state.tabs.open) == before
+    assert set(app.state.sessions.open) == before
 
 
-@pytest.mark.parametrize("setting", [None, [], "own", 1, {"dim": 10**9}, {"unknown": 1}, {"p": "3"}])
+@pytest.mark.parametrize("setting", [None, [], "saved_run", 1, {"dim": 10**9}, {"unknown": 1}, {"p": "3"}])
 def test_a_flow_starts_only_from_a_setting(app, setting):
     assert ask(app, "/flow", {"tab": "tab-of-settings", "setting": setting})[0] == 422
 
 
 def test_a_point_is_about_the_flow_that_is_there():
     app = application()
-    tab = app.state.tabs.tab("tab-of-a-point")
+    tab = app.state.sessions.session("tab-of-a-point")
     assert json.loads(ask(app, "/point", {"tab": "tab-of-a-point"})[2])["kind"] == "nothing"  # no recording yet
     tab.recording, tab.run = object(), 3
     assert json.loads(ask(app, "/point", {"tab": "tab-of-a-point", "run": 2})[2]) == SUPERSEDED
-    app.state.tabs.open.clear()
+    app.state.sessions.open.clear()
 
 
 @pytest.mark.parametrize("path", ["/flow", "/point", "/export"])

@@ -17,8 +17,7 @@ from waiting import LIMIT
 
 from polyrelu.cli.main import app
 from polyrelu.errors import InputError
-from polyrelu.explorer import export
-from polyrelu.explorer import saved_run as own
+from polyrelu.explorer import export, saved_run
 
 
 def run(*words):
@@ -51,11 +50,11 @@ def test_a_folder_without_a_run_is_said(tmp_path):
 
 def test_a_run_of_one_s_own_is_told_as_it_was_recorded(folder):
     messages = []
-    mine = own.read_run(folder)
-    recording = mine.tell(messages.append)
+    mine = saved_run.read_run(folder)
+    recording = mine.stream(messages.append)
     seen = [message for message in messages if message["kind"] == "frame"]
     assert [frame["clock"] for frame in seen] == mine.run.history.clock.tolist()
-    assert messages[0]["own"] == "mine"
+    assert messages[0]["saved_run"] == "mine"
     assert messages[0]["setting"]["seed"] == 4
     assert messages[-1]["log_loss"] == mine.run.log_loss
     assert [frame.number for frame in recording.frames] == [len(seen) - 1]  # every look is at the final net
@@ -72,7 +71,7 @@ def changed(folder, out, **settings):
 
 
 def test_large_runs_fit_the_sliders(folder, tmp_path):
-    mine = own.read_run(changed(folder, tmp_path / "large", samples=10**6, init=1e-310 * 1e5, start="nudged"))
+    mine = saved_run.read_run(changed(folder, tmp_path / "large", samples=10**6, init=1e-310 * 1e5, start="nudged"))
     assert mine.problem.setting.samples == 5000
     assert mine.problem.setting.log10_scale == -300
     assert (mine.about()["samples"], mine.about()["drawn"]) == (10**6, 2000)  # the page says so
@@ -80,7 +79,7 @@ def test_large_runs_fit_the_sliders(folder, tmp_path):
 
 def test_a_record_of_another_net_is_said(folder, tmp_path):
     with pytest.raises(InputError, match="a net of dimension 13"):
-        own.read_run(changed(folder, tmp_path / "other", dim=13))
+        saved_run.read_run(changed(folder, tmp_path / "other", dim=13))
 
 
 def test_a_file_that_may_not_be_read_is_named(folder, monkeypatch):
@@ -89,14 +88,14 @@ def test_a_file_that_may_not_be_read_is_named(folder, monkeypatch):
 
     monkeypatch.setattr(Path, "open", refused)
     with pytest.raises(InputError, match=r"run\.json: expected a file that may be read"):
-        own.read_run(folder)
+        saved_run.read_run(folder)
 
 
 def test_a_run_in_float64_is_looked_at_in_float64(folder, tmp_path):
     sizes = ["--dim", "6", "--samples", "30", "--width", "8", "--clusters", "2+2", "--dtype", "float64"]
     assert CliRunner().invoke(app, ["flow", *sizes, "--out", str(tmp_path / "exact"), "--quiet"]).exit_code == 0
-    mine = own.read_run(tmp_path / "exact")
-    recording = mine.tell(lambda message: None)
+    mine = saved_run.read_run(tmp_path / "exact")
+    recording = mine.stream(lambda message: None)
     net = recording.net(recording.frames[-1])
     assert net.dtype == torch.float64
     torch.testing.assert_close(net.directions(), mine.run.net.directions(), rtol=0, atol=1e-14)
@@ -112,7 +111,7 @@ def test_it_runs_until_it_is_interrupted(folder):
         address = child.stdout.readline().strip()
         assert address.startswith("http://127.0.0.1:")
         with urllib.request.urlopen(address, timeout=LIMIT) as answer:
-            assert '"own":"mine"' in answer.read().decode()
+            assert '"saved_run":"mine"' in answer.read().decode()
         child.send_signal(signal.SIGINT)
         assert child.wait(LIMIT) in (0, 130, -signal.SIGINT)
 
@@ -128,7 +127,7 @@ def test_the_page_is_small_and_names_no_other_place():
 
 
 def test_a_recording_cannot_break_out_of_the_page():
-    text = export.alone({"limits": []}, [{"kind": "start", "name": "</script><script>alert(1)</script>\u2028"}])
+    text = export.standalone_page({"limits": []}, [{"kind": "start", "name": "</script><script>alert(1)</script>\u2028"}])
     assert "<script>alert" not in text
     assert "\u2028" not in text
     assert "{{" not in text.replace("{{about}}", "")

@@ -125,14 +125,14 @@ def going(monkeypatch):
     """Set, flows go on; else they stand still after their sixth frame."""
     stream, going = frames.stream, threading.Event()
 
-    def held(problem, tell):
+    def held(problem, send):
         told = []
 
         def slowly(message):
-            tell(message)
+            send(message)
             told.append(message["kind"])
             while told.count("frame") > 5 and not going.is_set():
-                tell({"kind": "working"})
+                send({"kind": "working"})
                 time.sleep(0.01)
 
         return stream(problem, slowly)
@@ -345,7 +345,7 @@ def test_no_ball_is_shown_for_a_net_or_a_point_it_was_not_proven_for(visit):
 
 
 def test_a_ball_of_another_step_is_said_to_be_of_that_step(visit, monkeypatch):
-    monkeypatch.setattr(frames, "KEPT", 20 * 20 * 4)  # few moments are kept
+    monkeypatch.setattr(frames, "MAX_KEPT_NUMBERS", 20 * 20 * 4)  # few moments are kept
     one = visit(SMALL + "&p=3").done().at_end().until("document.body.dataset.ball > 0")
     assert "at step" not in one.note()
     one.slide("#time", 920)
@@ -368,9 +368,9 @@ def test_sphere_axes_follow_the_dimension(visit):
 
 
 def test_an_own_run_shows_its_final_net_at_every_time(visit, start, folder):
-    from polyrelu.explorer import saved_run as own
+    from polyrelu.explorer import saved_run
 
-    running = start(own=own.read_run(folder))
+    running = start(saved=saved_run.read_run(folder))
     one = visit(address=running.address).done().at_end().until("document.body.dataset.ball > 0")
     assert one.page.inner_text("#words h2") == "Your own run"
     one.still()
@@ -384,7 +384,7 @@ def test_an_own_run_shows_its_final_net_at_every_time(visit, start, folder):
     one.slide("#p", 1)
     one.until("document.body.dataset.verdict === 'class averages'").done()
     assert "dim=12" in one.page.evaluate("location.hash")
-    one.page.click("[data-preset=own]")
+    one.page.click("[data-preset=saved-run]")
     one.until("document.querySelector('#words h2').textContent === 'Your own run'").done()
     assert one.page.evaluate("location.hash") == ""
 
@@ -403,7 +403,7 @@ def test_a_server_that_stops_while_nothing_runs_is_said_and_made_good(browser, s
     third = start(port=running.port)  # nobody noticed, and it knows nothing
     one.page.press("#flat", "ArrowLeft")
     one.turns().until("document.body.dataset.state === 'done' && document.body.dataset.ball > 0")
-    assert third.app.state.tabs.open
+    assert third.app.state.sessions.open
     assert all("ERR_" in text for text in one.trouble)
     context.close()
 
@@ -434,8 +434,8 @@ SINGLE = {"verdict": "single centres"}
         ({"p": 2}, {"verdict": "nothing: no"}, 0.5, "no neuron that counts", "threshold"),
         ({"labels": "fine"}, SINGLE, 0.5, "1/√(1 + m)", "class labels"),
         ({"labels": "fine", "p": 3}, SINGLE, 0.7, "with p = 3", "√2/2"),
-        ({"labels": "fine", "data": "digits"}, {}, 0.5, "is told which digit", "not told"),
-        ({"data": "digits"}, {}, 0.5, "not told", "is told which"),
+        ({"labels": "fine", "data": "digits"}, {}, 0.5, "is trained to name the digit", "does not know"),
+        ({"data": "digits"}, {}, 0.5, "does not know", "is trained to name"),
         ({"log10_scale": -0.3, "p": 3}, {"aligned": None}, 0.5, "p = 3 does not", "p = 1"),
         ({"log10_scale": -0.3}, {"aligned": 0}, 0.5, "class averages", "large start"),
         ({"positive": 1, "negative": 1}, {"status": "BUDGET", "verdict": "undefined"}, 0.5, "1000 passes", "to choose"),

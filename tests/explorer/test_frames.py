@@ -62,7 +62,7 @@ def test_frames_are_the_library_s_history(p, log10_scale):
 
 def test_the_command_makes_the_same_flow():
     words = frames.command(problem(SMALL)).split()
-    assert words[words.index("--max-evaluations") + 1] == str(frames.LONGEST)  # passes, as in the page
+    assert words[words.index("--max-evaluations") + 1] == str(frames.MAX_EVALUATIONS)  # passes, as in the page
     assert words[words.index("--clusters") + 1] == "3+2"
 
 
@@ -80,7 +80,7 @@ def test_radii_are_the_library_s():
 
 def test_a_point_of_the_plane_is_bracketed_as_the_library_does():
     _, recording, run = told(SMALL)
-    question = plane.Question.of({"frame": 999, "centres": [0, 3], "point": [0.9, 0.1], "label": 1}, recording)
+    question = plane.Question.from_json({"frame": 999, "centres": [0, 3], "point": [0.9, 0.1], "label": 1}, recording)
     reply = plane.answer(recording, question)
     x = 0.9 * recording.columns[0] + 0.1 * recording.columns[3]
     theirs = polyrelu.bracket(run.net, x[None], torch.tensor([1.0]), tol=1e-3)
@@ -94,19 +94,19 @@ def test_a_point_of_the_plane_is_bracketed_as_the_library_does():
 
 
 def test_looking_at_a_point_ends_when_nobody_wants_the_answer():
-    def tell(message):
+    def send(message):
         raise Stopped
 
     _, recording, _ = told(SMALL)
-    question = plane.Question.of({"frame": 9, "centres": [0, 3], "point": [0.9, 0.1], "label": 1}, recording)
+    question = plane.Question.from_json({"frame": 9, "centres": [0, 3], "point": [0.9, 0.1], "label": 1}, recording)
     with pytest.raises(Stopped):
-        plane.answer(recording, question, tell)
+        plane.answer(recording, question, send)
 
 
 def test_descent_from_the_point_itself_finds_nothing_though_the_break_is_nearer():
     _, recording, _ = told(Setting(p=3))  # A10, B7
     asked = {"frame": 999, "centres": [0, 3], "point": [1, 0], "label": 1, "pgd": 0.85}
-    reply = plane.answer(recording, plane.Question.of(asked, recording))
+    reply = plane.answer(recording, plane.Question.from_json(asked, recording))
     assert not reply["pgd"]["success"]
     assert reply["upper"] < 0.72
     lengths = np.hypot(*np.subtract(reply["pgd"]["flat"], reply["point"]).T)
@@ -132,7 +132,7 @@ def test_in_three_dimensions_nothing_is_projected():
 
 
 def test_only_so_much_is_kept_of_a_long_run(monkeypatch):
-    monkeypatch.setattr(frames, "KEPT", 12 * 16 * 8)
+    monkeypatch.setattr(frames, "MAX_KEPT_NUMBERS", 12 * 16 * 8)
     messages, recording, _ = told(SMALL)
     count = sum(message["kind"] == "frame" for message in messages)
     assert count > 8 >= len(recording.frames)

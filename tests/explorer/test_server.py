@@ -12,7 +12,7 @@ import pytest
 from waiting import LIMIT, wait_for
 
 from polyrelu.explorer import frames
-from polyrelu.explorer.sessions import SUPERSEDED, TABS, Tab, Tabs
+from polyrelu.explorer.sessions import MAX_SESSIONS, SUPERSEDED, Session, Sessions
 
 HOSTS = ["127.0.0.1", "localhost", "127.0.0.1:{port}", "localhost:{port}"]
 FOREIGN = ["example.org", "127.0.0.1.example.org", "127.0.0.1:80@example.org", "", "[::1]", "0.0.0.0", "localhost:8o"]
@@ -87,7 +87,10 @@ def test_nothing_else_is_served(served, path):
     ],
 )
 def test_odd_points_are_refused(served, wrong):
-    if "tab-of-a-test" not in served.app.state.tabs.open or not served.app.state.tabs.open["tab-of-a-test"].recording:
+    if (
+        "tab-of-a-test" not in served.app.state.sessions.open
+        or not served.app.state.sessions.open["tab-of-a-test"].recording
+    ):
         served.flow()
     assert served.ask("/point", QUESTION)[0] == 200
     status, _, text = served.ask("/point", {**QUESTION, **wrong})
@@ -98,7 +101,7 @@ def test_odd_points_are_refused(served, wrong):
 def test_a_point_before_any_flow_is_nothing(served):
     status, _, text = served.ask("/point", {**QUESTION, "tab": "another-tab"})
     assert (status, json.loads(text)["kind"]) == (200, "nothing")
-    assert "another-tab" not in served.app.state.tabs.open  # asking does not push others out
+    assert "another-tab" not in served.app.state.sessions.open  # asking does not push others out
 
 
 def test_a_point_of_an_earlier_flow_is_not_answered_for_a_later_one(served):
@@ -153,11 +156,11 @@ def endless(monkeypatch):
     """A flow of ``LONG`` never ends by itself, only when it is stopped."""
     stream = frames.stream
 
-    def held(problem, tell):
+    def held(problem, send):
         while problem.setting.width == LONG["width"]:
-            tell({"kind": "frame"})
+            send({"kind": "frame"})
             time.sleep(0.01)
-        return stream(problem, tell)
+        return stream(problem, send)
 
     monkeypatch.setattr(frames, "stream", held)
 
@@ -195,7 +198,7 @@ def test_a_hundred_rapid_starts_leave_no_thread_and_no_recording_behind(served):
     assert rest() == []
     gc.collect()
     kept = [one for one in gc.get_objects() if type(one) is Recording]
-    assert len(kept) <= len(served.app.state.tabs.open)
+    assert len(kept) <= len(served.app.state.sessions.open)
 
 
 class Inside:
@@ -205,13 +208,13 @@ class Inside:
         self.now = self.most = self.times = 0
         self.begun, self.all = threading.Event(), threading.Event()
 
-    def __call__(self, tell):
+    def __call__(self, send):
         self.now, self.times = self.now + 1, self.times + 1
         self.most = max(self.most, self.now)
         self.begun.set()
         try:
             assert self.all.wait(LIMIT)
-            tell({"kind": "frame"})
+            send({"kind": "frame"})
             return {"kind": "point"}
         finally:
             self.now -= 1
@@ -221,12 +224,12 @@ def test_no_more_than_one_flow_of_a_tab_computes():
     inside = Inside()
 
     async def hurry():
-        tab = Tab()
+        session = Session()
         for _ in range(30):
-            job = tab.start(inside)
+            job = session.start(inside)
             await asyncio.to_thread(inside.begun.wait, LIMIT)  # the first one
         inside.all.set()
-        return [json.loads(line)["kind"] async for line in job.stream()]
+        return [json.loads(line)["kind"] async for line in job.lines()]
 
     assert asyncio.run(hurry()) == ["begun", "frame", "done"]
     assert inside.most == 1
@@ -237,9 +240,9 @@ def test_no_more_than_one_point_of_a_tab_computes_and_the_newest_wins():
     inside = Inside()
 
     async def hurry():
-        tab, asked = Tab(), []
+        session, asked = Session(), []
         for _ in range(30):
-            asked.append(asyncio.create_task(tab.look(inside)))
+            asked.append(asyncio.create_task(session.answer(inside)))
             await asyncio.sleep(0)
             await asyncio.to_thread(inside.begun.wait, LIMIT)
         inside.all.set()
@@ -253,31 +256,31 @@ def test_no_more_than_one_point_of_a_tab_computes_and_the_newest_wins():
 
 
 def test_many_tabs_are_forgotten():
-    tabs = Tabs()
+    sessions = Sessions()
     for k in range(20):
-        tabs.tab(f"tab-number-{k}")
-    assert list(tabs.open) == [f"tab-number-{k}" for k in range(20 - TABS, 20)]
+        sessions.session(f"tab-number-{k}")
+    assert list(sessions.open) == [f"tab-number-{k}" for k in range(20 - MAX_SESSIONS, 20)]
 
 
 def test_pages_at_rest_make_room_and_pages_at_work_do_not(start, monkeypatch):
-    def slow(problem, tell):
+    def slow(problem, send):
         while True:
-            tell({"kind": "working"})
+            send({"kind": "working"})
             time.sleep(0.02)
 
     running = start()
     running.flow("tab-at-rest")
     monkeypatch.setattr(frames, "stream", slow)
-    open_ = [begin(running, f"tab-number-{k}") for k in range(TABS)]
+    open_ = [begin(running, f"tab-number-{k}") for k in range(MAX_SESSIONS)]
     assert all(b"begun" in answer.readline() for _, answer in open_)
-    assert list(running.app.state.tabs.open) == [f"tab-number-{k}" for k in range(TABS)]
+    assert list(running.app.state.sessions.open) == [f"tab-number-{k}" for k in range(MAX_SESSIONS)]
     status, _, text = running.ask("/flow", {"tab": "tab-too-many", "setting": {}})
     assert status == 422
     assert "8 pages at work already" in json.loads(text)["error"]
-    assert len(flows()) == TABS  # nobody was cut off
+    assert len(flows()) == MAX_SESSIONS  # nobody was cut off
     for one in open_.pop():
         one.close()
-    assert len(rest(others=TABS - 1)) == TABS - 1
+    assert len(rest(others=MAX_SESSIONS - 1)) == MAX_SESSIONS - 1
     connection, answer = begin(running, "tab-that-fits")
     assert b"begun" in answer.readline()
     for one in (connection, answer, *(one for pair in open_ for one in pair)):

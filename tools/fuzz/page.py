@@ -75,7 +75,7 @@ def own_run(folder: Path) -> None:
     """A folder of flow as the page gets it."""
     app = served("run")
     ask(app, "/", b"", "GET")
-    ask(app, "/flow", json.dumps({"tab": "a", "setting": "own"}).encode())
+    ask(app, "/flow", json.dumps({"tab": "a", "setting": "saved_run"}).encode())
 
 
 def request(path: str, body: bytes) -> str:

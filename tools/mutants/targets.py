@@ -78,7 +78,7 @@ TARGETS = (
     Target("Limit", READER, ("LIMITS",)),
     Target("Question", READER, (), files=("test_server",), only=("Question.of", "_two")),
     Target("parse_recipe", READER, ("parse_recipe",), files=("test_read", "test_recipe")),
-    Target("check_call", READER, (), files=("test_sweep_files",), only=("Sweep", "_parse", "_once", "_sweep_of")),
+    Target("check_call", READER, (), files=("test_sweep",), only=("Sweep", "_parse", "_once", "_sweep_of")),
     Target("read_npz", READER, ("read_npz", "map_npy")),
     Target("check_fields", READER, ("checked", "check_fields"), only=CHECKED),
     Target("KeptRows", CACHE, ("KeptRows",)),

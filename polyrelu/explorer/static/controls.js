@@ -40,8 +40,8 @@ export class Controls {
       button.addEventListener("click", () => chosen(preset));
       nav.append(button);
     }
-    if (about.own) {
-      const button = element("button", { type: "button", "data-preset": "own", "aria-pressed": "false" }, about.own);
+    if (about.saved_run) {
+      const button = element("button", { type: "button", "data-preset": "saved-run", "aria-pressed": "false" }, about.saved_run);
       button.addEventListener("click", () => chosen(null));
       nav.prepend(button);
     }
@@ -105,7 +105,7 @@ export class Controls {
 
 // The setting in the address, so that reloading the page (or sending it on) shows the same picture.
 export function toAddress(setting, usual, preset) {
-  if (setting === "own") return history.replaceState(null, "", location.pathname);
+  if (setting === "saved_run") return history.replaceState(null, "", location.pathname);
   const words = Object.entries(setting).filter(([name, found]) => found !== usual[name]).map(([name, found]) => `${name}=${found}`);
   history.replaceState(null, "", `#${(preset ? [`preset=${preset}`] : words).join("&")}`);
 }

@@ -15,7 +15,7 @@ import { Timeline } from "explorer/timeline.js";
 import { verdict } from "explorer/verdict.js";
 import { write } from "explorer/words.js";
 
-const PATIENCE = 1200, BREATH = 300; // milliseconds: when a flow that has not ended is shown as it comes; between flows
+const SHOW_AFTER = 1200, BETWEEN_FLOWS = 300; // milliseconds: when a flow that has not ended is shown as it comes; between flows
 const TURNED = 8; // frames after which neurons have turned enough to be worth a look
 const about = JSON.parse(document.querySelector("#about").textContent), $ = (name) => document.querySelector(name);
 const tab = `tab-${[...crypto.getRandomValues(new Uint8Array(12))].map((one) => one.toString(16).padStart(2, "0")).join("")}`;
@@ -38,16 +38,16 @@ const pointed = new Pointed(tab, !about.recorded, calm, { changed: redraw, troub
 const show = new Show();
 const controls = new Controls(about, slide, choose);
 
-// A slider moves: at once, then at most every BREATH milliseconds, so that a flow gets somewhere while it is dragged.
+// A slider moves: at once, then at most every BETWEEN_FLOWS milliseconds, so that a flow gets somewhere while it is dragged.
 function slide(setting) {
   state.asked = setting;
-  if (state.breath) return;
+  if (state.pause) return;
   const go = () => {
-    state.breath = null;
+    state.pause = null;
     if (!state.asked) return;
     begin(state.asked, null, false);
     state.asked = null;
-    state.breath = setTimeout(go, BREATH);
+    state.pause = setTimeout(go, BETWEEN_FLOWS);
   };
   go();
 }
@@ -55,7 +55,7 @@ function slide(setting) {
 function choose(preset) {
   state.asked = null;
   if (preset) begin(preset.setting, preset, true);
-  else begin("own", null, true);
+  else begin("saved_run", null, true);
 }
 
 // Start a flow. `play` shows it from its first frame; otherwise the neurons go over to its end once it is there.
@@ -66,11 +66,11 @@ async function begin(setting, preset, play) {
   if (!play && half && half !== state.current && half.frames.length > TURNED) take(half, false);
   const recording = Object.assign(new Recording(), { setting, preset }), abort = new AbortController();
   Object.assign(state, { incoming: recording, abort });
-  if (setting !== "own") controls.show(setting, preset?.id);
+  if (setting !== "saved_run") controls.show(setting, preset?.id);
   toAddress(setting, about.presets[0].setting, preset?.id);
   Object.assign(document.body.dataset, { state: "running", frames: 0, ended: false });
   trouble("");
-  if (!play) state.wait = setTimeout(() => recording.frames.length && take(recording, false), PATIENCE);
+  if (!play) state.wait = setTimeout(() => recording.frames.length && take(recording, false), SHOW_AFTER);
   try {
     await flow(tab, setting, (message) => receive(recording, message, play), abort.signal);
     document.body.dataset.state = "done";
@@ -87,7 +87,7 @@ async function begin(setting, preset, play) {
 function receive(recording, message, play) {
   if (state.incoming !== recording) return;
   recording.add(message);
-  if (message.kind === "start" && message.own) controls.show(message.setting, "own");
+  if (message.kind === "start" && message.saved_run) controls.show(message.setting, "saved-run");
   if (message.kind === "frame") {
     document.body.dataset.frames = recording.frames.length;
     if (state.current === recording) player.length = recording.last;
@@ -96,10 +96,10 @@ function receive(recording, message, play) {
   if (message.kind === "end") {
     document.body.dataset.ended = true;
     if (state.current !== recording) take(recording, false);
-    else { if (calm) player.seek(1); told(); } // without motion the end is shown as soon as it is there
+    else { if (calm) player.seek(1); describe(); } // without motion the end is shown as soon as it is there
   }
   if (message.kind === "ready") { trouble(""); pointed.look(recording, message.run, recording.preset?.pgd ?? 0); }
-  if (message.kind === "robust") told();
+  if (message.kind === "robust") describe();
   redraw();
 }
 
@@ -111,24 +111,24 @@ function take(recording, play) {
   state.current = recording;
   player.length = recording.last;
   if (pointed.fit(recording)) {
-    const own = recording.start.sides.flatMap((side, k) => (side > 0 ? [k] : []));
-    state.axes = (own.length > 2 ? own : [0, 1, 2]).slice(0, 3).filter((k) => k < recording.axes);
+    const positive = recording.start.sides.flatMap((side, k) => (side > 0 ? [k] : []));
+    state.axes = (positive.length > 2 ? positive : [0, 1, 2]).slice(0, 3).filter((k) => k < recording.axes);
     chooseAxes(recording);
   }
   if (play && !calm) player.play(0);
   else if (live) player.play(1);
   else if (!player.playing) player.x = share * recording.last;
-  told();
+  describe();
 }
 
-function told() {
+function describe() {
   const recording = state.current;
   if (!recording) return;
   verdict($("#verdict"), recording);
   write($("#words"), recording, !about.recorded);
   const { start, robust } = recording, whole = recording.axes === start.dim && start.dim <= 3;
   const on = `on ${state.axes.length === 2 ? "two" : "three"} centres`;
-  $("#sphere .note").textContent = whole ? `as they are, in ${start.dim} dimensions` : start.own ? `at the end of the run, ${on}`
+  $("#sphere .note").textContent = whole ? `as they are, in ${start.dim} dimensions` : start.saved_run ? `at the end of the run, ${on}`
     : `directions in R^${start.dim}, projected ${on}: inside = off their span`;
   $("#timeline .note").textContent = recording.end ? recording.end.message : about.recorded ? "saved before the end" : "training …";
   $("#curve .note").textContent = robust ? `at the end of training, ${robust.points} fresh points: proven (blue) ≤ truth ≤ not broken by attack` : "";
@@ -159,7 +159,7 @@ function chooseAxes(recording) {
 
 // A question found no server, or one that does not know the flow that is shown (any more): make it again.
 function gone(lost) {
-  if (document.body.dataset.state === "running") return; // its stream tells
+  if (document.body.dataset.state === "running") return; // its stream says so
   const { setting, preset } = state.current;
   if (lost) return wait(setting, preset, false);
   begin(setting, preset, false);
@@ -258,7 +258,7 @@ function first() {
     return;
   }
   const { setting, preset } = fromAddress(about);
-  if (about.own && !location.hash) choose(null);
+  if (about.saved_run && !location.hash) choose(null);
   else begin(setting, preset, true);
 }
 

@@ -1,4 +1,4 @@
-// A flow as it was told: what stays, its frames, how it ended; and any moment between two frames.
+// A flow as it was received: what stays, its frames, how it ended; and any moment between two frames.
 
 function floats(text) {
   const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));

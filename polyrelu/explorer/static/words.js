@@ -26,7 +26,7 @@ const centres = ({ p, alpha, radius }) => ({
     "The neurons that count went each to one sub-class centre (○).",
     alpha <= QUIET && radius > 0.63 && "The ball in which the decision holds reaches nearly √2/2, the best radius for orthonormal centres, whatever the number of sub-classes.",
     alpha > QUIET && "With so much noise points lie far from their centres, and the radii of the theorems are only a rough guide.",
-    p < 2 && "Below p = 2 several opposite centres can still join forces: the more of them, the less far it holds.",
+    p < 2 && "Below p = 2 a perturbation can still combine several opposite centres: the more there are, the smaller the radius.",
     p > 2 && "Min & Vidal 2024, Theorem 1(b); Min & Vidal 2025, Theorem 1: gradient flow with p > 2 gets there from small weights.",
   ],
   claims: ["B5", "B18", "A5", "A7"],
@@ -43,12 +43,12 @@ const mixture = () => ({
 
 const neither = () => ({
   title: "Neither averages nor centres",
-  text: ["The neurons that count lie largely outside the span of the centres: they fit the noise of single points, or stayed near where they were born."],
+  text: ["The neurons that count lie largely outside the span of the centres: they fit the noise of single points, or stayed near their initial directions."],
   claims: ["B11", "B13"],
 });
 
 const nothing = () => ({
-  title: "Nothing to be told",
+  title: "No comparison is possible",
   text: ["What the neurons learned cannot be compared with centres and averages here: no neuron that counts has a positive part on centres of its own class."],
   claims: ["B23"],
 });
@@ -71,7 +71,7 @@ const unfinished = ({ status, message, passes }) => ({
 const large = ({ p }) => ({
   title: "A large start: the neurons hardly turn",
   text: [
-    "With large initial weights the loss is small before the directions have settled at centres or averages: the net fits the data with directions not far from those it was born with.",
+    "With large initial weights the loss is small before the directions have settled at centres or averages: the net fits the data with directions close to the initial ones.",
     p > 2 && `So p = ${p} does not make it find the centres.`,
     "The theorems need small weights. Drag the initial scale down to see the two phases appear.",
   ],
@@ -81,14 +81,14 @@ const large = ({ p }) => ({
 const fooled = () => ({
   title: "Why PGD is fooled",
   text: [
-    "At the end of training, from the centre: orange is the way of projected gradient descent that starts at the point itself, as in the published curves. relu(z)^p with p > 2 is flat near zero, so from there no slope leads to the other class. It only shortens the point and stops inside its allowed ball (dashed) without success.",
+    "At the end of training, from the centre: orange is the path of projected gradient descent that starts at the point itself, as in the published curves. relu(z)^p with p > 2 is flat near zero, so from there no slope leads to the other class. It only shortens the point and stops inside its allowed ball (dashed) without success.",
     "The thin line with a cross leads to the nearest break that was found: much closer, at about √2/2, and proven to be the nearest up to the bracket. A curve drawn by that attack stays at 100 % where the truth is 0 %.",
   ],
   claims: ["A10", "B7", "I5"],
 });
 
 const fine = ({ p, alpha, verdict, several }) => ({
-  title: "Fine labels: told the sub-classes",
+  title: "Fine labels: trained on the sub-classes",
   text: [
     `Here the net is trained to name the sub-class, with p = ${p}; asked for the class, the outputs of its sub-classes are added up.`,
     verdict === "single centres" && "The neurons that count learned one centre each.",
@@ -101,15 +101,15 @@ const fine = ({ p, alpha, verdict, several }) => ({
 const digits = ({ labels }) => ({
   title: "A head on digits: even or odd",
   text: [
-    labels === "fine" ? "600 small images of digits. The net is told which digit each one is; asked for even (+) or odd (−), the outputs of the digits are added up."
-      : "600 small images of digits, labelled only even (+) or odd (−); the sub-classes are the ten digits, which the net is not told.",
+    labels === "fine" ? "600 small images of digits. The net is trained to name the digit; asked for even (+) or odd (−), the outputs of the digits are added up."
+      : "600 small images of digits, labelled only even (+) or odd (−); the sub-classes are the ten digits, which the net does not know.",
     "Their means are not orthogonal, so averages and centres are less far apart than in theory. Drag p to compare.",
     "Distances are l2, in pixels of brightness 0 to 1; the theorems' marks do not apply.",
   ],
   claims: ["D5", "D10", "C10"],
 });
 
-const own = ({ samples, drawn }) => ({
+const savedRun = ({ samples, drawn }) => ({
   title: "Your own run",
   text: [
     "The timeline is the one that was recorded. A folder keeps the directions of the neurons at the end only, so sphere, matrix and planes show the final net at every time. Move any slider to train here instead.",
@@ -120,7 +120,7 @@ const own = ({ samples, drawn }) => ({
 
 function chosen(recording) {
   const { end, start, preset } = recording, { setting } = start, verdict = end?.verdict ?? "";
-  if (start.own) return own;
+  if (start.saved_run) return savedRun;
   if (!end) return training;
   if (end.status !== "LOSS") return unfinished;
   if (setting.data === "digits") return digits;

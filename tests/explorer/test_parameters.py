@@ -3,31 +3,31 @@ import dataclasses
 import pytest
 
 from polyrelu.errors import InputError
-from polyrelu.explorer.parameters import LIMITS, Setting, table
+from polyrelu.explorer.parameters import PARAMETERS, Setting, parameter_table
 from polyrelu.explorer.presets import PRESETS
 
 
 def test_the_table_and_the_setting_name_the_same_numbers_with_the_same_usual_values():
     usual = dataclasses.asdict(Setting())
-    assert {limit.name: limit.usual for limit in LIMITS}.items() <= usual.items()
-    assert [row["name"] for row in table()] == [limit.name for limit in LIMITS]
-    assert all(limit.least <= limit.usual <= limit.most for limit in LIMITS)
+    assert {limit.name: limit.usual for limit in PARAMETERS}.items() <= usual.items()
+    assert [row["name"] for row in parameter_table()] == [limit.name for limit in PARAMETERS]
+    assert all(limit.least <= limit.usual <= limit.most for limit in PARAMETERS)
 
 
-@pytest.mark.parametrize("limit", LIMITS, ids=lambda limit: limit.name)
+@pytest.mark.parametrize("limit", PARAMETERS, ids=lambda limit: limit.name)
 @pytest.mark.parametrize("value", ["least - 1", "most + 1", "nan", "inf", "text", "None", "True", "1e999", "[1]"])
 def test_every_number_beyond_its_limit_is_refused_with_a_sentence_that_names_it(limit, value):
     given = {"least - 1": limit.least - 1, "most + 1": limit.most + 1, "nan": float("nan"), "inf": float("inf")}
     found = given.get(value, {"text": "3", "None": None, "True": True, "1e999": 10**999, "[1]": [1]}.get(value))
     with pytest.raises(InputError, match=f"^{limit.name}=.*expected") as caught:
-        Setting.of({limit.name: found})
+        Setting.from_json({limit.name: found})
     assert len(str(caught.value)) < 250
 
 
 def test_whole_numbers_are_whole():
-    assert Setting.of({"dim": 60.0}).dim == 60
+    assert Setting.from_json({"dim": 60.0}).dim == 60
     with pytest.raises(InputError, match="whole number"):
-        Setting.of({"dim": 60.5})
+        Setting.from_json({"dim": 60.5})
 
 
 @pytest.mark.parametrize(
@@ -45,13 +45,13 @@ def test_whole_numbers_are_whole():
 )
 def test_what_does_not_fit_together_is_refused(given, sentence):
     with pytest.raises(InputError, match=sentence):
-        Setting.of(given)
+        Setting.from_json(given)
 
 
 def test_the_six_presets_are_within_the_limits():
     assert [preset.id for preset in PRESETS] == ["averages", "decouples", "large", "fooled", "fine", "digits"]
     for preset in PRESETS:
-        assert Setting.of(preset.as_json()["setting"]) == preset.setting
+        assert Setting.from_json(preset.as_json()["setting"]) == preset.setting
 
 
 def test_the_smallest_start_is_a_number():
