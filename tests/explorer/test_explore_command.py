@@ -127,7 +127,8 @@ def test_the_page_is_small_and_names_no_other_place():
 
 
 def test_a_recording_cannot_break_out_of_the_page():
-    text = export.standalone_page({"limits": []}, [{"kind": "start", "name": "</script><script>alert(1)</script>\u2028"}])
+    recorded = [{"kind": "start", "name": "</script><script>alert(1)</script>\u2028"}]
+    text = export.standalone_page({"limits": []}, recorded)
     assert "<script>alert" not in text
     assert "\u2028" not in text
     assert "{{" not in text.replace("{{about}}", "")
