@@ -16,7 +16,7 @@ from polyrelu import PolyReLUClassifier
 from polyrelu.data import read
 from polyrelu.robust import Own
 from polyrelu.robust.attacks import strongest
-from polyrelu.robust.external.external_model import as_module
+from polyrelu.robust.external import as_module
 
 POINTS, SEEDS = 150, 3
 FRACTIONS = (0.1, 0.2, 0.3)

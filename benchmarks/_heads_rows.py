@@ -15,7 +15,7 @@ from sklearn.svm import SVC, LinearSVC
 from polyrelu import Budget, PolyReLUClassifier
 from polyrelu.robust import Own, margin_of, quadratic_radius
 from polyrelu.robust.attacks import strongest
-from polyrelu.robust.external.external_model import as_module, certified
+from polyrelu.robust.external import as_module, certified
 
 RADII = (0.1, 0.2, 0.3)  # of the median centred norm
 TUNED = 2000  # training rows at most, and

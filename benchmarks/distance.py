@@ -20,7 +20,7 @@ import torch
 import polyrelu
 from polyrelu.nets import AverageClassifier, CentreClassifier
 from polyrelu.robust import dist
-from polyrelu.robust.distance.distance import published_dist
+from polyrelu.robust.distance import published_dist
 
 
 def seconds(call):

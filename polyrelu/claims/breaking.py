@@ -29,8 +29,7 @@ from polyrelu.data import Dataset
 from polyrelu.nets import PolyReLUNet
 from polyrelu.robust import bracket, curve, relative_gaps
 from polyrelu.robust.attacks import PublishedPGD
-from polyrelu.robust.distance.distance import part_of
-from polyrelu.robust.distance.sphere import Part, span
+from polyrelu.robust.distance import NeuronSum, common_span, neuron_sum_of
 
 READ_OFF = {  # MV24 Fig. 2e
     1.0: {0.30: 1.0, 0.32: 0.51, 0.34: 0.13, 0.40: 0.03},
@@ -44,7 +43,7 @@ REPEATS: Mapping[Profile, int] = {"quick": 3, "paper": 10}
 class Inside(nn.Module):
     """A net in coordinates of the span of its neurons: sum_j a_j relu(<z, u_j>)^p."""
 
-    def __init__(self, part: Part) -> None:
+    def __init__(self, part: NeuronSum) -> None:
         """``part``: directions in those coordinates."""
         super().__init__()
         self.part = part
@@ -61,8 +60,8 @@ def published_accuracy(
 
     The attack starts at x and follows gradients, so it never leaves x + span; what x has outside changes no logit.
     """
-    f, G = part_of("f", net).strongest(), part_of("F", F)
-    basis = span(f, G)
+    f, G = neuron_sum_of("f", net).strongest(), neuron_sum_of("F", F)
+    basis = common_span(f, G)
     small, X = Inside(f.inside(basis)), test.rows().double() @ basis.T
     attack = PublishedPGD(steps=steps)
     return [float((~attack(small, X, test.y.double(), radius=r).success).double().mean()) for r in radii]

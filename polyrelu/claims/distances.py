@@ -16,8 +16,7 @@ from polyrelu.claims.claim import Check, Claim, Experiment, Measured, Profile, S
 from polyrelu.claims.nets_of_mixtures import ideal, trained
 from polyrelu.claims.neurons import TWENTY, TWENTY_SETTINGS
 from polyrelu.robust import dist
-from polyrelu.robust.distance.distance import part_of, published_c
-from polyrelu.robust.distance.sphere import Part, span
+from polyrelu.robust.distance import NeuronSum, common_span, neuron_sum_of, published_c
 
 ALPHAS = tuple(round(float(alpha), 4) for alpha in np.linspace(0.01, 0.3, 15))
 RELU = {0.01: 0.028, 0.05: 0.035, 0.1: 0.046, 0.15: 0.055, 0.2: 0.066, 0.25: 0.078, 0.3: 0.090}  # read off Fig. 2a
@@ -26,7 +25,9 @@ SPREAD = {0.01: 0.3, 0.05: 0.2}  # relative, over seeds and for reading; .1 else
 QUICK_RELU, QUICK_CENTRES = (0.05, 0.1, 0.3), (0.05, 0.1)
 
 
-def published_ascent(f: Part, F: Part, c: float, *, starts: int = 10_000, steps: int = 2000, seed: int = 0) -> float:
+def published_ascent(
+    f: NeuronSum, F: NeuronSum, c: float, *, starts: int = 10_000, steps: int = 2000, seed: int = 0
+) -> float:
     """max |E| after x <- unit(x + .01 g/(|g| + 1e-7)), g = grad E^2/1000, E = c f - F (Min & Vidal 2024).
 
     `robust.distance.published_dist` in few coordinates: E and g live in the span of the neurons, and what x has outside
@@ -34,7 +35,7 @@ def published_ascent(f: Part, F: Part, c: float, *, starts: int = 10_000, steps:
     same p.
     """
     f = f.strongest()
-    basis = span(f, F)
+    basis = common_span(f, F)
     U = torch.cat([f.U, F.U]) @ basis.T
     U, a = U.float(), torch.cat([c * f.a, -F.a]).float()
     X = torch.randn(starts, basis.shape[1], generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
@@ -77,7 +78,7 @@ def centre_distance(profile: Profile, seed: int, alpha: float) -> Measured:
     F = ideal(run.mixture, 3)
     c = published_c(run.net, F, run.mixture, seed=seed)
     starts = 10_000 if profile == "paper" else 1000
-    estimate = published_ascent(part_of("f", run.net), part_of("F", F), c, starts=starts, seed=seed)
+    estimate = published_ascent(neuron_sum_of("f", run.net), neuron_sum_of("F", F), c, starts=starts, seed=seed)
     return _measured(alpha, dist(run.net, F, seed=seed).value, estimate, run.trajectory.log10_loss)
 
 

@@ -20,7 +20,7 @@ from polyrelu.claims.claim import Check, Claim, Experiment, Measured, Profile, S
 from polyrelu.data import OrthonormalMixture
 from polyrelu.nets import AverageClassifier, CentreClassifier
 from polyrelu.robust import bracket, centre_radius, curve
-from polyrelu.robust.theory.bounds import (
+from polyrelu.robust.theory import (
     average_attacked_bound,
     average_critical_radius,
     average_robust_accuracy,

@@ -21,10 +21,19 @@ from polyrelu.claims.ideal import HALF_GAP, expected, mixture_of
 from polyrelu.claims.nets_of_mixtures import ideal
 from polyrelu.nets import PolyReLUNet
 from polyrelu.robust import bracket, curve, lengths
-from polyrelu.robust.attacks import CROSS_ENTROPY, PGD, TARGETED, MinimalAttack, PublishedPGD, Random, Towards, Zero
-from polyrelu.robust.attacks.starts import Anchor
-from polyrelu.robust.attacks.task import Task
-from polyrelu.robust.theory.bounds import average_critical_radius
+from polyrelu.robust.attacks import (
+    CROSS_ENTROPY,
+    PGD,
+    TARGETED,
+    Anchor,
+    MinimalAttack,
+    PublishedPGD,
+    Random,
+    Task,
+    Towards,
+    Zero,
+)
+from polyrelu.robust.theory import average_critical_radius
 
 Array = NDArray[np.float64]
 POWERS = (1, 2, 3, 4)

@@ -20,7 +20,7 @@ from polyrelu.data import Dataset, OrthonormalMixture
 from polyrelu.nets import BayesClassifier, CentreClassifier, NearestCentre
 from polyrelu.robust import Score, bracket, curve
 from polyrelu.robust.attacks import CentreToCentre
-from polyrelu.robust.theory.bounds import bayes_robust_bound, impossibility_bound
+from polyrelu.robust.theory import bayes_robust_bound, impossibility_bound
 
 BAYES = {1: 0.943, 2: 0.987, 3: 0.995, 4: 0.998}  # agreement of F^(p) with f* on 4000 points, another program
 NEARLY = (8, 16)

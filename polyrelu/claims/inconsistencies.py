@@ -24,7 +24,7 @@ from polyrelu.data import OrthonormalMixture
 from polyrelu.errors import InputError
 from polyrelu.nets import CentreClassifier, PolyReLUNet, unit_rows
 from polyrelu.robust import Score, centre_radius
-from polyrelu.robust.theory.bounds import centre_robust_bound
+from polyrelu.robust.theory import centre_robust_bound
 from polyrelu.train import pull
 
 ALPHA, DIM = 0.1, 1000

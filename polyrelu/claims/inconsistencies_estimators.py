@@ -24,7 +24,7 @@ from polyrelu.nets import CentreClassifier, PolyReLUNet
 from polyrelu.robust import Score, bracket, centre_radius, curve, dist
 from polyrelu.robust.attacks import APGD, CROSS_ENTROPY, MARGIN, PGD, PublishedPGD, RadiusAttack, Random, Zero
 from polyrelu.robust.core import unit
-from polyrelu.robust.distance.distance import published_dist
+from polyrelu.robust.distance import published_dist
 
 POWERS = (1, 4)
 DIMS = (10, 50, 1000)

@@ -25,8 +25,7 @@ from polyrelu.data import Dataset, read
 from polyrelu.data.images import cached
 from polyrelu.nets import PolyReLUNet
 from polyrelu.robust import bracket, certified_radius, check_sandwich
-from polyrelu.robust.attacks import APGD, CROSS_ENTROPY, Random, strongest
-from polyrelu.robust.attacks.sparse_apgd import SparseAPGD
+from polyrelu.robust.attacks import APGD, CROSS_ENTROPY, Random, SparseAPGD, strongest
 from polyrelu.train import published_head
 
 RECIPES: dict[Profile, dict[str, Any]] = {

@@ -18,7 +18,7 @@ from polyrelu.claims.nets_of_mixtures import TEST_SEED
 from polyrelu.data import OrthonormalMixture
 from polyrelu.nets import CentreClassifier, PolyReLUNet
 from polyrelu.robust import Budget, bracket, dist
-from polyrelu.robust.theory.bounds import closeness_bound, closeness_radius
+from polyrelu.robust.theory import closeness_bound, closeness_radius
 from polyrelu.train import Until, flow
 
 P = 3.0

@@ -33,7 +33,7 @@ from polyrelu.robust import (
 )
 from polyrelu.robust.attacks import BoundaryWalk, strongest
 from polyrelu.robust.core import copied
-from polyrelu.robust.external.weights import ask
+from polyrelu.robust.external import call_with_feature_names
 
 Pool = tuple[Any, Any]
 
@@ -92,7 +92,10 @@ class Provable:
 
     def _unproven(self, found: Bracket, points: Tensor, labels: Tensor, why: str) -> Bracket:
         """``found`` as far as `predict` bears it out: no lower bound, an upper one where the answer changes."""
-        said, moved = (np.asarray(ask(self, "predict", rows.numpy())) for rows in (points, points + found.perturbation))
+        said, moved = (
+            np.asarray(call_with_feature_names(self, "predict", rows.numpy()))
+            for rows in (points, points + found.perturbation)
+        )
         codes = (labels > 0).long() if self.net_.outputs == 1 else labels
         wrong, breaks = torch.from_numpy(said != self.classes_[codes.numpy()]), torch.from_numpy(said != moved)
         status = tuple(

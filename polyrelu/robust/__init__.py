@@ -48,7 +48,7 @@ from polyrelu.robust.core import (
     margin_of,
     settled,
 )
-from polyrelu.robust.distance.distance import dist
+from polyrelu.robust.distance import dist
 
 __all__ = [
     "EXECUTED",

@@ -11,8 +11,7 @@ from polyrelu.claims.judge import Outcome, judge
 from polyrelu.data import OrthonormalMixture
 from polyrelu.nets import CentreClassifier, PolyReLUNet
 from polyrelu.robust import dist
-from polyrelu.robust.distance.distance import part_of, published_c, published_dist
-from polyrelu.robust.distance.sphere import Part
+from polyrelu.robust.distance import NeuronSum, neuron_sum_of, published_c, published_dist
 
 CLAIMS = {claim.id: claim for claim in distances.CLAIMS}
 
@@ -20,10 +19,10 @@ CLAIMS = {claim.id: claim for claim in distances.CLAIMS}
 def off_by(share, dim):
     """F^(3) of 6 + 4 centres as directions and coefficients, and with its first coefficient larger by ``share``."""
     mixture = OrthonormalMixture(dim, 6, 4, 0.1)
-    F = part_of("F", CentreClassifier(mixture.centres, mixture.labels, 3))
+    F = neuron_sum_of("F", CentreClassifier(mixture.centres, mixture.labels, 3))
     a = F.a.clone()
     a[0] *= 1 + share
-    return Part(F.U, a, 3), F
+    return NeuronSum(F.U, a, 3), F
 
 
 def test_few_coordinates_give_what_the_published_procedure_gives():
@@ -33,7 +32,7 @@ def test_few_coordinates_give_what_the_published_procedure_gives():
     c = published_c(net, F, mixture)
     for steps in (1, 40):
         whole = published_dist(net, F, mixture, batches=1, size=1000, steps=steps).value
-        few = distances.published_ascent(part_of("f", net), part_of("F", F), c, starts=1000, steps=steps)
+        few = distances.published_ascent(neuron_sum_of("f", net), neuron_sum_of("F", F), c, starts=1000, steps=steps)
         assert few == pytest.approx(whole, rel=1e-3)
 
 

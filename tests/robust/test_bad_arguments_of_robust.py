@@ -20,7 +20,7 @@ from polyrelu.robust import (
     quadratic_radius,
 )
 from polyrelu.robust.attacks import APGD, PGD, AtRadius, BoundaryWalk, CarliniWagner, Minimal, strongest
-from polyrelu.robust.theory.bounds import average_critical_radius, universal_perturbation_samples
+from polyrelu.robust.theory import average_critical_radius, universal_perturbation_samples
 
 NET = PolyReLUNet(3, 4, 2.0, seed=1)
 X = torch.randn(4, 3, generator=torch.Generator().manual_seed(0))

@@ -19,8 +19,7 @@ from polyrelu.robust import (
     lengths,
     margin_of,
 )
-from polyrelu.robust.attacks.convex_concave import lift
-from polyrelu.robust.attacks.nearest_boundary import nearest
+from polyrelu.robust.attacks import lifted_perturbations, nearest_boundary_points
 from polyrelu.robust.certify import certify
 from polyrelu.robust.core import reduce
 
@@ -138,7 +137,7 @@ def test_nothing_is_proven_beyond_a_known_breaking_point(p):
         if not len(X) or not shallow.groups:
             continue
         rows = shallow.rows(X, y)
-        known = lift(net, shallow, X, y, rows, nearest(shallow, rows)).radius.repeat(2)
+        known = lifted_perturbations(net, shallow, X, y, rows, nearest_boundary_points(shallow, rows)).radius.repeat(2)
         X, y = X.repeat(2, 1), y.repeat(2)
         rows, wider = shallow.rows(X, y), torch.tensor([1.03, 1.5], dtype=torch.float64).repeat_interleave(len(X) // 2)
         ball = torch.where(known.isfinite(), wider * known, 1.0)

@@ -10,7 +10,8 @@ from torch import Tensor
 
 from polyrelu.errors import InputError, require
 from polyrelu.robust import check_points, lengths, margin_of
-from polyrelu.robust.attacks.task import Best, Counted, Task
+from polyrelu.robust.attacks import Task
+from polyrelu.robust.attacks.task import BestFound, CountedScore
 from polyrelu.robust.core import Pool, lowest, project, steepest, to_hyperplane, unit
 
 NORMS = [1.0, 2.0, math.inf]
@@ -24,8 +25,8 @@ def task(norm: float, radius: Tensor | None, bounds: tuple[float, float] | None,
     X = draws(6, 5).clamp(-0.9, 0.9) if X is None else X
     y = torch.ones(len(X), dtype=X.dtype)
     y[0] = -1
-    score = Counted(lambda Z: Z.sum(dim=1))
-    return Task(score, X, y, torch.arange(len(X)), y, norm, bounds, Pool(X, y), 0, 2, radius, Best.none(X))
+    score = CountedScore(lambda Z: Z.sum(dim=1))
+    return Task(score, X, y, torch.arange(len(X)), y, norm, bounds, Pool(X, y), 0, 2, radius, BestFound.none(X))
 
 
 @pytest.mark.parametrize("norm", NORMS)

@@ -12,8 +12,8 @@ from sklearn.tree import DecisionTreeClassifier
 
 from polyrelu.errors import InputError
 from polyrelu.robust import AttackStatus
-from polyrelu.robust.attacks.decision import Decided, decision_attack
-from polyrelu.robust.external.external_model import certified, codes
+from polyrelu.robust.attacks import DecisionScore, decision_attack
+from polyrelu.robust.external import certified, label_codes
 
 NAMES = np.array(["left", "right", "up"])
 
@@ -63,7 +63,7 @@ def test_near_the_exact_radius_of_a_linear_model_and_never_below(classes):
     X, y = clouds(classes)
     model = LogisticRegression().fit(X, y)
     rows = torch.from_numpy(X[:20])
-    exact = certified(model, rows, codes(y[:20], model.classes_, 1 if classes == 2 else classes))
+    exact = certified(model, rows, label_codes(y[:20], model.classes_, 1 if classes == 2 else classes))
     found = decision_attack(model.predict, rows, y[:20], classes=model.classes_, pool=torch.from_numpy(X), queries=2000)
     right = exact > 0
     ratio = (found.radius / exact)[right]
@@ -142,8 +142,12 @@ def test_wrong_points_have_radius_zero_and_a_constant_is_never_broken():
 def test_bad_answers_and_labels_are_refused():
     rows = torch.zeros(3, 2)
     with pytest.raises(InputError, match="one label per row"):
-        Decided(lambda rows: rows, NAMES)(rows)
-    assert Decided(lambda rows: ["down"] * len(rows), NAMES)(rows).argmax(1).tolist() == [3, 3, 3]  # one class more
+        DecisionScore(lambda rows: rows, NAMES)(rows)
+    assert DecisionScore(lambda rows: ["down"] * len(rows), NAMES)(rows).argmax(1).tolist() == [
+        3,
+        3,
+        3,
+    ]  # one class more
     with pytest.raises(InputError, match="queries=10"):
         decision_attack(lambda rows: ["up"] * len(rows), rows, ["up"] * 3, classes=NAMES, queries=10)
     with pytest.raises(InputError, match="y=down"):

@@ -11,7 +11,7 @@ from polyrelu.data import OrthonormalMixture
 from polyrelu.errors import InputError
 from polyrelu.nets import AverageClassifier, BayesClassifier, CentreClassifier, PolyReLUNet
 from polyrelu.robust import dist
-from polyrelu.robust.distance.distance import DistanceStatus, published_c, published_dist
+from polyrelu.robust.distance import DistanceStatus, published_c, published_dist
 from polyrelu.train import flow
 
 MIX = OrthonormalMixture(30, 6, 4, alpha=0.1, rotate=3, dtype=torch.float64)

@@ -15,7 +15,7 @@ from polyrelu.robust.bracketing import bracket as bracket_module
 from polyrelu.robust.certify.root_relaxation import Ball
 from polyrelu.robust.core import Neurons, reduce
 from polyrelu.robust.core.scaled_net import gamma
-from polyrelu.robust.external.external_model import certified
+from polyrelu.robust.external import certified
 
 NORMS = (1.0, 2.0, math.inf)
 CERTIFICATES = [pytest.param(cheap_radius, id="cheap"), pytest.param(linear_radius, id="linear")]

@@ -35,8 +35,8 @@ from polyrelu.errors import InputError
 from polyrelu.nets import PolyReLUNet
 from polyrelu.robust import NORMS, Budget, bracket
 from polyrelu.robust.attacks import BoundaryWalk
+from polyrelu.robust.external import as_module, certified, label_codes
 from polyrelu.robust.external import external_model as foreign
-from polyrelu.robust.external.external_model import as_module, certified, codes
 
 RANDOM = np.random.default_rng(0)
 NAMES = np.array(["ash", "birch", "cedar", "douglas fir"])
@@ -80,7 +80,7 @@ def decisions(model, module, Z):
     with torch.no_grad():
         logits = module(torch.from_numpy(Z))
     said = (logits > 0).long() if logits.ndim == 1 else logits.argmax(dim=1)
-    return codes(model.predict(Z), model.classes_, 2), said
+    return label_codes(model.predict(Z), model.classes_, 2), said
 
 
 @pytest.mark.parametrize("classes", [2, 4])
@@ -133,7 +133,7 @@ def test_linear_radii_are_exact(norm, classes):
     X, y = blobs(classes, n=60)
     model = fitted(make_pipeline(StandardScaler(), LogisticRegression()), X, y)
     module, rows = as_module(model, X), torch.from_numpy(X)
-    labels = codes(y, model.classes_, 1 if classes == 2 else classes)
+    labels = label_codes(y, model.classes_, 1 if classes == 2 else classes)
     radius = certified(model, rows, labels, norm)
     wrong = torch.from_numpy(model.predict(X) != y)
     assert 0 < wrong.sum() < len(X) and (radius[wrong] == 0).all() and (radius[~wrong] > 0).all()
@@ -153,7 +153,7 @@ def test_a_margin_that_nothing_changes_holds_for_ever():
 def test_linear_duels_are_proven_by_the_first_one_lost():
     X, y = blobs(4)
     model = fitted(SVC(kernel="linear"), X, y)
-    labels, rows = codes(y, model.classes_, 4), torch.from_numpy(X)
+    labels, rows = label_codes(y, model.classes_, 4), torch.from_numpy(X)
     radius = certified(model, rows, labels)
     found = BoundaryWalk(steps=10)(as_module(model), rows, labels).radius
     assert (radius <= found).all()
@@ -165,7 +165,7 @@ def test_linear_duels_are_proven_by_the_first_one_lost():
 def test_one_hidden_layer_is_proven_and_the_proof_is_near_the_attack(classes):
     X, y = blobs(classes, n=24)
     model = fitted(make_pipeline(StandardScaler(), MLPClassifier((12,), max_iter=300, random_state=0)), X, y)
-    labels, rows = codes(y, model.classes_, 1 if classes == 2 else classes), torch.from_numpy(X)
+    labels, rows = label_codes(y, model.classes_, 1 if classes == 2 else classes), torch.from_numpy(X)
     radius = certified(model, rows, labels, budget=Budget(nodes=4))
     found = bracket(as_module(model), rows, labels).upper
     right = torch.from_numpy(model.predict(X) == y)
@@ -181,7 +181,7 @@ def test_one_hidden_layer_is_proven_and_the_proof_is_near_the_attack(classes):
 def test_one_hidden_layer_in_other_norms(norm):
     X, y = blobs(2, n=40)
     model = fitted(MLPClassifier((6,), max_iter=200, random_state=0), X, y)
-    labels, rows = codes(y, model.classes_, 1), torch.from_numpy(X)
+    labels, rows = label_codes(y, model.classes_, 1), torch.from_numpy(X)
     radius = certified(model, rows, labels, norm)
     found = bracket(as_module(model), rows, labels, norm=norm).upper
     assert (radius <= found).all() and (radius > 0.3 * found).double().mean() > 0.5
@@ -213,9 +213,9 @@ def test_torch_modules_are_copied_not_changed():
 def test_no_proof_is_none():
     X, y = blobs(2)
     for model in (SVC(gamma=0.1), MLPClassifier((4, 4), max_iter=30), MLPClassifier((4,), "tanh", max_iter=30)):
-        assert certified(fitted(model, X, y), torch.from_numpy(X[:3]), codes(y[:3], model.classes_, 1)) is None
+        assert certified(fitted(model, X, y), torch.from_numpy(X[:3]), label_codes(y[:3], model.classes_, 1)) is None
     unit = fitted(make_pipeline(Normalizer(), LogisticRegression()), X, y)
-    assert certified(unit, torch.from_numpy(X[:3]), codes(y[:3], unit.classes_, 1)) is None
+    assert certified(unit, torch.from_numpy(X[:3]), label_codes(y[:3], unit.classes_, 1)) is None
 
 
 class Shifted(nn.Linear):
@@ -285,9 +285,9 @@ def test_a_model_that_decides_otherwise_than_its_weights_is_refused():
 
 def test_labels_outside_the_classes_are_named():
     with pytest.raises(InputError, match="y=oak: expected one of the model's classes, ash, birch"):
-        codes(["ash", "oak"], NAMES[:2], 1)
-    assert codes(["birch", "ash"], NAMES[:2], 1).tolist() == [1, -1]
-    assert codes(["birch", "ash"], NAMES[:2], 2).tolist() == [1, 0]
+        label_codes(["ash", "oak"], NAMES[:2], 1)
+    assert label_codes(["birch", "ash"], NAMES[:2], 1).tolist() == [1, -1]
+    assert label_codes(["birch", "ash"], NAMES[:2], 2).tolist() == [1, 0]
 
 
 def test_a_scaler_of_twenty_thousand_columns_is_no_matrix():

@@ -21,9 +21,9 @@ from torch import nn
 from polyrelu.nets import PolyReLUNet
 from polyrelu.robust import NORMS
 from polyrelu.robust.core import Diagonal, dual
+from polyrelu.robust.external import certified, label_codes
 from polyrelu.robust.external import external_model as foreign
 from polyrelu.robust.external.affine import folded
-from polyrelu.robust.external.external_model import certified, codes
 
 RANDOM = np.random.default_rng(0)
 NAMES = np.array(["ash", "birch"])
@@ -229,7 +229,7 @@ def test_rounding_of_a_scaled_linear_model_is_taken_off_its_radius(middle):
     model = fitted(make_pipeline(StandardScaler(), LogisticRegression()), X, y)
     model[1].coef_ = RANDOM.standard_normal((1, 5)) * np.geomspace(1e-8, 1e8, 5)
     X = X + 1e-14 * RANDOM.standard_normal(X.shape)  # rows between two numbers as well
-    labels = codes(model.predict(X), model.classes_, 1)
+    labels = label_codes(model.predict(X), model.classes_, 1)
     radius = certified(model, torch.from_numpy(X), labels)
     w, m, s = ([Fraction(number) for number in row] for row in (model[1].coef_[0], model[0].mean_, model[0].scale_))
     b = Fraction(float(model[1].intercept_[0]))
@@ -249,7 +249,7 @@ def test_rounding_of_a_linear_machine_is_taken_off_its_radius():
     X = np.concatenate([X, X + 1e-9])
     model = fitted(SVC(kernel="linear", C=1e4), X, np.concatenate([y, y]))
     rows = torch.from_numpy(X[:20])
-    labels = codes(model.predict(X[:20]), model.classes_, 1)
+    labels = label_codes(model.predict(X[:20]), model.classes_, 1)
     radius = certified(model, rows, labels)
     a = [Fraction(number) for number in model.dual_coef_[0]]
     vectors = [[Fraction(number) for number in row] for row in model.support_vectors_]

@@ -32,7 +32,7 @@ from polyrelu.estimator.robustness_report import measure, subject_of
 from polyrelu.nets import AverageClassifier, CentreClassifier, PolyReLUNet, ReadOut
 from polyrelu.robust import altered
 from polyrelu.robust.core import integrity as genuine
-from polyrelu.robust.external.external_model import as_module, certified, codes, provable
+from polyrelu.robust.external import as_module, certified, label_codes, provable
 
 RANDOM = np.random.default_rng(3)
 X = np.concatenate([RANDOM.standard_normal((40, 3)) + 2, RANDOM.standard_normal((40, 3)) - 2])
@@ -553,7 +553,7 @@ def test_perceptrons_that_say_other_names_than_their_classes():
     assert proven(model) is not None
     other = copy.deepcopy(model)
     other.classes_ = model.classes_[::-1].copy()  # predict has names of its own
-    assert certified(other, ROWS, codes(Y, other.classes_, 1)) is None
+    assert certified(other, ROWS, label_codes(Y, other.classes_, 1)) is None
     other = copy.deepcopy(model)
     other.out_activation_ = "identity"  # a threshold of .5 on the logit
     with pytest.raises(InputError, match="one label a row"):
@@ -569,10 +569,10 @@ def test_several_labels_a_row_are_no_classes():
 def test_classes_keep_their_order():
     y = np.where(Y == "ash", 7, -2)
     model = LogisticRegression().fit(X, y)
-    radius = certified(model, ROWS, codes(y, model.classes_, 1))
+    radius = certified(model, ROWS, label_codes(y, model.classes_, 1))
     torch.testing.assert_close(radius, proven(logistic()), rtol=1e-6, atol=1e-9)
     model.classes_ = model.classes_[::-1].copy()  # predict goes by them: now it is wrong about nearly all
-    assert (certified(model, ROWS, codes(y, model.classes_, 1)) == 0).sum() > 70
+    assert (certified(model, ROWS, label_codes(y, model.classes_, 1)) == 0).sum() > 70
 
 
 def test_rows_stay_what_they_are():

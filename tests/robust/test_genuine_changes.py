@@ -31,7 +31,7 @@ from polyrelu.robust import (
     quadratic_radius,
 )
 from polyrelu.robust.core import integrity as genuine
-from polyrelu.robust.external.external_model import certified
+from polyrelu.robust.external import certified
 
 RANDOM = np.random.default_rng(4)
 X = np.concatenate([RANDOM.standard_normal((40, 4)) + 2, RANDOM.standard_normal((40, 4)) - 2])

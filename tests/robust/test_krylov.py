@@ -8,8 +8,7 @@ import torch
 from polyrelu.data import read
 from polyrelu.nets import CentreClassifier, PolyReLUNet, relu_power
 from polyrelu.robust import FEW, BracketStatus, bracket, margin_of, quadratic_radius
-from polyrelu.robust.attacks.convex_concave import lift
-from polyrelu.robust.attacks.nearest_boundary import nearest
+from polyrelu.robust.attacks import lifted_perturbations, nearest_boundary_points
 from polyrelu.robust.certify import krylov, quick_radius
 from polyrelu.robust.certify.lipschitz import Neurons
 from polyrelu.robust.certify.quadratic import Frame, Rows
@@ -43,7 +42,7 @@ def nearest_broken(net, X, y):
     """An upper bound of each radius: the convex-concave attack, and points that are broken on rays all around."""
     shallow = reduce(net)
     rows = shallow.rows(X, y)
-    best = lift(net, shallow, X, y, rows, nearest(shallow, rows)).radius
+    best = lifted_perturbations(net, shallow, X, y, rows, nearest_boundary_points(shallow, rows)).radius
     draw = torch.Generator().manual_seed(0)
     U = torch.nn.functional.normalize(torch.randn(300, X.shape[1], generator=draw, dtype=torch.float64), dim=1)
     for share in torch.linspace(0.02, 1, 30, dtype=torch.float64):

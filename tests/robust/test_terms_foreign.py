@@ -18,9 +18,10 @@ from torch import Tensor, nn
 from polyrelu.errors import InputError
 from polyrelu.nets import PolyReLUNet
 from polyrelu.robust.core import Diagonal
+from polyrelu.robust.external import as_module
 from polyrelu.robust.external.affine import folded, growth, size_above
-from polyrelu.robust.external.external_model import _hidden, _linear, as_module
-from polyrelu.robust.external.weights import affine
+from polyrelu.robust.external.external_model import _hidden, _linear
+from polyrelu.robust.external.weights import affine_layer
 
 DIM = 4
 KINDS = ["L", "D", "LL", "DL", "LD", "DD", "DDL", "LDL", "DLDL"]
@@ -75,21 +76,21 @@ def test_products_and_their_rounding(kinds: str) -> None:
         whole, beside = matrix(made[0]), sizes(matrix(made[0]))
         for layer in made[1:]:
             whole, beside = times(matrix(layer), whole), times(sizes(matrix(layer)), beside)
-        affine, rest = folded([*made, nn.ReLU()])
-        assert affine is not None and affine.layers == tuple(made) and len(rest) == 1
-        A, B = (torch.diag(part) if part.ndim == 1 else part for part in (affine.A, affine.B))
+        affine_layer, rest = folded([*made, nn.ReLU()])
+        assert affine_layer is not None and affine_layer.layers == tuple(made) and len(rest) == 1
+        A, B = (torch.diag(part) if part.ndim == 1 else part for part in (affine_layer.A, affine_layer.B))
         torch.testing.assert_close(B, floats(beside), rtol=1e-14, atol=0.0)
         off = apart(A, whole)
-        assert (off <= affine.rounding * B).all()
-        assert affine.rounding == (0 if kinds == "L" else growth(terms(kinds)))
+        assert (off <= affine_layer.rounding * B).all()
+        assert affine_layer.rounding == (0 if kinds == "L" else growth(terms(kinds)))
         norms = {1.0: torch.linalg.matrix_norm(A, 1), 2.0: torch.linalg.matrix_norm(A, 2),
                  torch.inf: torch.linalg.matrix_norm(A, torch.inf)}  # fmt: skip
         for norm, size in norms.items():
             most = torch.linalg.matrix_norm(B, "fro" if norm == 2 else norm)
-            spare = affine.rounding * (B.amax() if affine.A.ndim == 1 else most)
-            assert size + 0.99 * spare <= affine.stretch(norm) <= (size + spare) * (1 + 1e-13)
-            slopes = affine.slopes(A, B, norm)
-            wanted = torch.linalg.vector_norm(A, norm, dim=1) + affine.rounding * torch.linalg.vector_norm(
+            spare = affine_layer.rounding * (B.amax() if affine_layer.A.ndim == 1 else most)
+            assert size + 0.99 * spare <= affine_layer.stretch(norm) <= (size + spare) * (1 + 1e-13)
+            slopes = affine_layer.slopes(A, B, norm)
+            wanted = torch.linalg.vector_norm(A, norm, dim=1) + affine_layer.rounding * torch.linalg.vector_norm(
                 B, norm, dim=1
             )
             assert (wanted <= slopes).all() and (slopes <= wanted * (1 + 1e-13)).all()
@@ -106,9 +107,9 @@ def test_values_and_their_rounding(kinds: str) -> None:
         made = layers(kinds, seed)
         draw = torch.Generator().manual_seed(seed)
         X = 1e6 * torch.randn(6, DIM, generator=draw, dtype=torch.float64)
-        affine = folded(made)[0]
-        assert affine is not None
-        values, wrong = affine.values(X)
+        affine_layer = folded(made)[0]
+        assert affine_layer is not None
+        values, wrong = affine_layer.values(X)
         Z = [[Fraction(value) for value in row] for row in X.tolist()]
         near, unit = torch.zeros_like(X), 2.0**-53
         for layer in made:
@@ -188,11 +189,11 @@ def test_hidden_layers_are_proven_with_what_rounding_may_take_to_spare(norm: flo
 @pytest.mark.parametrize("bias", [None, (2,)], ids=str)
 def test_weights_are_matrices_of_as_many_rows_as_there_are_logits(weight: tuple[int], bias: tuple[int] | None) -> None:
     given = None if bias is None else np.zeros(bias)
-    assert affine(np.zeros((2, 3)), given, 2).weight.shape == (2, 3)
+    assert affine_layer(np.zeros((2, 3)), given, 2).weight.shape == (2, 3)
     with pytest.raises(InputError, match="weights"):
-        affine(np.zeros(weight), given, 2)
+        affine_layer(np.zeros(weight), given, 2)
     with pytest.raises(InputError, match="weights"):
-        affine(np.zeros((2, 3)), np.zeros(3), 2)
+        affine_layer(np.zeros((2, 3)), np.zeros(3), 2)
 
 
 def test_perceptrons_have_as_many_outputs_as_their_classes_say() -> None:

@@ -11,8 +11,7 @@ from scipy.stats import norm
 from polyrelu.data import OrthonormalMixture
 from polyrelu.errors import InputError
 from polyrelu.nets import AverageClassifier, CentreClassifier, NearestCentre
-from polyrelu.robust import average_radius, centre_radius, dist
-from polyrelu.robust.theory import bounds as theory
+from polyrelu.robust import average_radius, centre_radius, dist, theory
 
 N = 20_000
 SAMPLING = 4 * 0.5 / math.sqrt(N)  # four standard errors of a frequency

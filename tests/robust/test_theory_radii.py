@@ -8,8 +8,7 @@ import pytest
 import torch
 
 from polyrelu.nets import RobustClassifier
-from polyrelu.robust import centre_radius
-from polyrelu.robust.theory import bounds as theory
+from polyrelu.robust import centre_radius, theory
 
 
 def test_critical_radii():

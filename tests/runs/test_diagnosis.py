@@ -25,7 +25,7 @@ from polyrelu.estimator.robustness_report.cross_fitting import halves
 from polyrelu.estimator.robustness_report.structure import averaging_of, structure_of
 from polyrelu.nets import AverageClassifier, CentreClassifier
 from polyrelu.report.pages.diagnosis_words import findings, fraction
-from polyrelu.robust.external.external_model import certified, codes
+from polyrelu.robust.external import certified, label_codes
 
 MIX = OrthonormalMixture(dim=16, positive=3, negative=3, alpha=0.05, dtype=torch.float64)
 NAMES = np.array(["no", "yes"])
@@ -48,7 +48,7 @@ def test_a_linear_model_has_its_exact_radii():
     X, y, fine = rows()
     model = LogisticRegression(C=10).fit(X, y)
     found = report(model, X, y, fine=fine)
-    exact = certified(model, torch.from_numpy(X[found.points]), codes(y[found.points], model.classes_, 1)).numpy()
+    exact = certified(model, torch.from_numpy(X[found.points]), label_codes(y[found.points], model.classes_, 1)).numpy()
     middle = np.sort(exact)[(len(exact) - 1) // 2]
     assert found.proven_to == pytest.approx(middle, rel=1e-9) and found.broken_at == pytest.approx(middle, rel=1e-6)
     assert found.model.measured.proof == "exact" and found.clean == model.score(X, y)
@@ -122,7 +122,7 @@ def test_any_kind_of_classifier(classes):
     assert [part.measured.proof for part in found.beside] == [proof for _, proof in kinds.values()]
     assert found.model.measured.proof == "nothing is proven" and found.notes
     exact = certified(
-        model, torch.from_numpy(X[found.points]), codes(y[found.points], model.classes_, 1 if classes == 2 else 3)
+        model, torch.from_numpy(X[found.points]), label_codes(y[found.points], model.classes_, 1 if classes == 2 else 3)
     )
     upper = found.model.measured.bracket.upper
     assert (upper >= exact * (1 - 1e-9)).all() and (upper <= 1.2 * exact).double().mean() > 0.8

@@ -31,7 +31,7 @@ CHECKED = (
     *("checked", "check_fields", "raise_if_memory", "dense", "plain_tensor", "answer", "check_module", "_any_of"),
     *("_none", "_real", "_whole", "_flag", "_text", "_path", "_items", "_callable", "_instance", "_module", "_like"),
 )
-FOREIGN = ("certified", "as_module", "codes", "folded")
+FOREIGN = ("certified", "as_module", "label_codes", "folded")
 HEADS = ("test_estimator_proof", "test_estimator_head", "test_terms_provable")
 PROVABLE = ("Provable.certify", "Provable._unproven", "Provable.robust_score", "Provable._arithmetic")
 TARGETS = (
@@ -51,7 +51,10 @@ TARGETS = (
     Target("bracket", BOUND | READER, ("bracket", "check_sandwich"), search=("_Teller.__call__",)),
     Target("to_hyperplane", BOUND, ("to_hyperplane", "lowest")),
     Target(
-        "Counted", BOUND | READER, ("Counted",), only=("Task.within", "Task.project", "Task.inside", "Task.remember")
+        "CountedScore",
+        BOUND | READER,
+        ("CountedScore",),
+        only=("Task.within", "Task.project", "Task.inside", "Task.remember"),
     ),
     Target("check_points", READER, ("check_points",)),
     Target("require", READER, ("require",)),
@@ -87,9 +90,9 @@ TARGETS = (
     Target("readout_bounds", BOUND, (), files=("test_readout", "test_terms_readout")),
     Target("cheaply_held", BOUND | READER, ("held", "cheaply_held"), files=HEADS, search=("with_neurons",)),
     Target("Provable", BOUND | READER, (), files=(*HEADS, "test_decision", "test_genuine"), only=PROVABLE),
-    Target("as_module", BOUND | READER, FOREIGN, search=("_joined", "_first_line")),
+    Target("as_module", BOUND | READER, FOREIGN, search=("_joined", "error_summary")),
     Target("folded", BOUND, FOREIGN),
-    Target("ask", READER, FOREIGN),
-    Target("machine_layers", BOUND | READER, FOREIGN, search=("_public_gamma", "_confirmed.kernel")),
+    Target("call_with_feature_names", READER, FOREIGN),
+    Target("svm_layers", BOUND | READER, FOREIGN, search=("_public_gamma", "_confirmed.kernel")),
     Target("layers_of", BOUND | READER, FOREIGN),
 )

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from polyrelu.errors import InputError
 from polyrelu.estimator.robustness_report.measurement import Measured, measure, subject_of
 from polyrelu.robust import Bracket
-from polyrelu.robust.external.external_model import first_line
+from polyrelu.robust.external import error_summary
 
 if TYPE_CHECKING:
     from polyrelu.estimator.robustness_report.report import Part, RobustnessReport
@@ -55,7 +55,7 @@ def cross_fitted(report: RobustnessReport, model: Any, name: str) -> Part | None
         try:
             fitted = clone(model).fit(report.X[torch.from_numpy(there)].numpy(), report.y[there])
         except Exception as error:  # a classifier of someone else's may raise anything
-            said = f"a classifier that can be fitted to half of X, or compare=False; it raises {first_line(error)}"
+            said = f"a classifier that can be fitted to half of X, or compare=False; it raises {error_summary(error)}"
             raise InputError(f"model={name}: expected {said}.") from error
         subject = subject_of(fitted, report.X, report.y, name)
         points = report.points[np.isin(report.points, here)]

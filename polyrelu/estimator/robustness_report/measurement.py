@@ -35,18 +35,9 @@ from polyrelu.robust import (
     curve,
     settled,
 )
-from polyrelu.robust.attacks import strongest
-from polyrelu.robust.attacks.decision import Decided, decision_attack
+from polyrelu.robust.attacks import DecisionScore, decision_attack, strongest
 from polyrelu.robust.core import Flat, Opaque, check_initialised
-from polyrelu.robust.external.external_model import (
-    as_module,
-    certified,
-    codes,
-    decisions,
-    is_linear,
-    labelled,
-    provable,
-)
+from polyrelu.robust.external import as_module, certified, decisions, is_linear, label_codes, predicted_labels, provable
 
 EFFORT = Budget(nodes=0)  # the root of branch and bound proves nearly all there is, in a tenth of the time
 ALIKE = (
@@ -81,7 +72,7 @@ class Subject:
 
     def labels(self, y: Any) -> Tensor:
         """Labels as the logits count them."""
-        return codes(y, self.classes, self.logits)
+        return label_codes(y, self.classes, self.logits)
 
     def decide(self, X: Tensor) -> Array:
         """The class of each row, from the classifier itself."""
@@ -137,16 +128,16 @@ def subject_of(model: Any, X: Tensor, y: Any, name: str | None = None) -> Subjec
         return _of_module(model, X, np.unique(y), name)
     require(callable(predict), "model", name, "a fitted classifier, a torch module or a predict function")
     if predict is model:
-        predict = partial(labelled, model)
+        predict = partial(predicted_labels, model)
         classes = _sorted(np.asarray(y), predict(X.numpy()))
-        return Subject(name, model, Decided(predict, classes), None, classes, len(classes), predict, BARE)
+        return Subject(name, model, DecisionScore(predict, classes), None, classes, len(classes), predict, BARE)
     require(hasattr(model, "classes_"), "model", name, "a fitted classifier: this one has no classes_ yet")
-    predict = partial(labelled, partial(decisions, model))
+    predict = partial(predicted_labels, partial(decisions, model))
     classes = np.asarray(model.classes_)
     try:
         module = as_module(model, X[:500].numpy())
     except InputError as error:
-        return Subject(name, model, Decided(predict, classes), None, classes, len(classes), predict, str(error))
+        return Subject(name, model, DecisionScore(predict, classes), None, classes, len(classes), predict, str(error))
     said = altered(model)
     module = Opaque(module) if said else module
     return Subject(name, model, module, module, classes, _logits(module, X), predict, altered=said)
@@ -183,7 +174,7 @@ def _of_module(model: nn.Module, X: Tensor, present: Array, name: str) -> Subjec
         module = Opaque(copied)
         return Subject(name, model, module, module, classes, logits, decided, altered=said)
     why = why or "a copy of it in float64 does not decide like it"
-    return Subject(name, model, Decided(decided, classes), None, classes, len(classes), decided, why, said)
+    return Subject(name, model, DecisionScore(decided, classes), None, classes, len(classes), decided, why, said)
 
 
 def _alike(module: nn.Module, decided: Callable[[Any], Array], X: Tensor, classes: Array) -> bool:

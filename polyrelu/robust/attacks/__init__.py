@@ -6,13 +6,33 @@ from polyrelu.robust.attacks.boundary import BoundaryWalk
 from polyrelu.robust.attacks.carlini_wagner import CarliniWagner
 from polyrelu.robust.attacks.centre_to_centre import CentreToCentre
 from polyrelu.robust.attacks.contract import Attack, MinimalAttack, RadiusAttack
-from polyrelu.robust.attacks.convex_concave import ConvexConcave
+from polyrelu.robust.attacks.convex_concave import (
+    ConvexConcave,
+    Perturbations,
+    lifted_perturbations,
+    shortest_steps,
+    verified,
+)
+from polyrelu.robust.attacks.decision import DecisionScore, decision_attack
 from polyrelu.robust.attacks.frank_wolfe import FrankWolfe
 from polyrelu.robust.attacks.losses import CROSS_ENTROPY, EXPONENTIAL, MARGIN, TARGETED, Loss
+from polyrelu.robust.attacks.nearest_boundary import (
+    BoundaryPoints,
+    ClassTerms,
+    class_terms,
+    convex_concave_steps,
+    likeliest_rivals,
+    nearest_boundary_points,
+    power_root,
+    project_on_linearised,
+    ray_to_boundary,
+)
 from polyrelu.robust.attacks.pgd import PGD
 from polyrelu.robust.attacks.published_pgd import PublishedPGD
-from polyrelu.robust.attacks.starts import Nearest, Random, Rivals, Start, Towards, Zero
+from polyrelu.robust.attacks.sparse_apgd import SparseAPGD
+from polyrelu.robust.attacks.starts import Anchor, Nearest, Random, Rivals, Start, Towards, Zero
 from polyrelu.robust.attacks.strongest import strongest
+from polyrelu.robust.attacks.task import Task
 from polyrelu.robust.attacks.universal import UniversalDirection
 
 ATTACKS: dict[str, Attack] = {
@@ -29,6 +49,7 @@ ATTACKS: dict[str, Attack] = {
     "published": PublishedPGD(),
 }
 
+
 __all__ = [
     "APGD",
     "ATTACKS",
@@ -37,24 +58,42 @@ __all__ = [
     "MARGIN",
     "PGD",
     "TARGETED",
+    "Anchor",
     "AtRadius",
     "Attack",
+    "BoundaryPoints",
     "BoundaryWalk",
     "CarliniWagner",
     "CentreToCentre",
+    "ClassTerms",
     "ConvexConcave",
+    "DecisionScore",
     "FrankWolfe",
     "Loss",
     "Minimal",
     "MinimalAttack",
     "Nearest",
+    "Perturbations",
     "PublishedPGD",
     "RadiusAttack",
     "Random",
     "Rivals",
+    "SparseAPGD",
     "Start",
+    "Task",
     "Towards",
     "UniversalDirection",
     "Zero",
+    "class_terms",
+    "convex_concave_steps",
+    "decision_attack",
+    "lifted_perturbations",
+    "likeliest_rivals",
+    "nearest_boundary_points",
+    "power_root",
+    "project_on_linearised",
+    "ray_to_boundary",
+    "shortest_steps",
     "strongest",
+    "verified",
 ]

@@ -13,7 +13,7 @@ from polyrelu.checks import check_fields, whole_numbers
 from polyrelu.robust.attacks.contract import MinimalAttack, RadiusAttack
 from polyrelu.robust.attacks.line_search import first_crossing, shrink
 from polyrelu.robust.attacks.starts import Anchor
-from polyrelu.robust.attacks.task import Best, Task
+from polyrelu.robust.attacks.task import BestFound, Task
 
 
 @final
@@ -86,7 +86,7 @@ class AtRadius(RadiusAttack):
 
     def search(self, task: Task, Z: Tensor) -> None:
         """The minimal attack without a ball, pulled back to the boundary."""
-        free = replace(task, radius=None, best=Best.none(task.X))
+        free = replace(task, radius=None, best=BestFound.none(task.X))
         self.attack.search(free, Z)
         shrink(free, 24)
         task.margin(free.best.Z)

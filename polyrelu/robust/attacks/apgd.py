@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from polyrelu.robust.attacks.contract import RadiusAttack
-from polyrelu.robust.attacks.gradient_mixin import Descends
+from polyrelu.robust.attacks.gradient_attack import GradientAttack
 from polyrelu.robust.attacks.losses import TARGETED, Loss
 from polyrelu.robust.attacks.starts import Start, Towards, Zero
 from polyrelu.robust.attacks.task import Task
@@ -28,7 +28,7 @@ def checkpoints(steps: int) -> set[int]:
 
 @final
 @dataclass(frozen=True)
-class APGD(Descends, RadiusAttack):
+class APGD(GradientAttack, RadiusAttack):
     """u = P(z_k - eta s(grad loss(z_k))),  z_{k+1} = P(z_k + .75 (u - z_k) + .25 (z_k - z_{k-1}))  (Croce & Hein 2020).
 
     eta starts at 2 r. At each checkpoint it is halved, and the point goes back to its best, if (1) fewer than 3/4 of

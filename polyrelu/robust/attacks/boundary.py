@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from polyrelu.robust.attacks.contract import MinimalAttack
-from polyrelu.robust.attacks.gradient_mixin import Descends
+from polyrelu.robust.attacks.gradient_attack import GradientAttack
 from polyrelu.robust.attacks.line_search import first_crossing, halve
 from polyrelu.robust.attacks.losses import TARGETED, Loss
 from polyrelu.robust.attacks.starts import Start, Towards, Zero
@@ -19,7 +19,7 @@ from polyrelu.robust.core.norms import lengths, to_hyperplane
 
 @final
 @dataclass(frozen=True)
-class BoundaryWalk(Descends, MinimalAttack):
+class BoundaryWalk(GradientAttack, MinimalAttack):
     """z <- boundary on the way from x to z + a (x + d(x) - z): a minimal attack after FAB (Croce & Hein, ICML 2020).
 
     d(.) is the shortest step, in the norm and inside the box, onto the plane {loss linearised at z = 0}; x + d(x) is

@@ -11,7 +11,7 @@ from torch import Tensor
 from polyrelu.checks import check_fields, positive_numbers, whole_numbers
 from polyrelu.errors import require
 from polyrelu.robust.attacks.contract import MinimalAttack
-from polyrelu.robust.attacks.gradient_mixin import Descends
+from polyrelu.robust.attacks.gradient_attack import GradientAttack
 from polyrelu.robust.attacks.line_search import first_crossing
 from polyrelu.robust.attacks.losses import TARGETED, Loss
 from polyrelu.robust.attacks.starts import Start, Zero
@@ -23,7 +23,7 @@ DECAY, SQUARE_DECAY, GUARD = 0.9, 0.999, 1e-8  # Adam's own (Kingma & Ba, ICLR 2
 
 @final
 @dataclass(frozen=True)
-class CarliniWagner(Descends, MinimalAttack):
+class CarliniWagner(GradientAttack, MinimalAttack):
     """min_z |z - x|^2/s^2 + c max(m(z)/m(x), -kappa) by Adam, bisecting over c  (Carlini & Wagner, S&P 2017).
 
     m is the loss, a margin; dividing by its value at x and by a length s (|start - x|, or m/|grad m| for a start at x)

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from polyrelu.checks import checked
 from polyrelu.errors import require
-from polyrelu.robust.attacks.runner import Door, run
+from polyrelu.robust.attacks.runner import AttackArguments, run
 from polyrelu.robust.attacks.starts import Anchor
 from polyrelu.robust.attacks.task import Task
 from polyrelu.robust.core.margin import Score
@@ -24,7 +24,7 @@ from polyrelu.robust.core.norms import check_norm
 from polyrelu.robust.core.pool import Labelled
 from polyrelu.robust.core.result import AttackResult
 
-Bounds = tuple[float, float]
+Box = tuple[float, float]
 
 
 class Attack(ABC):
@@ -77,7 +77,7 @@ class RadiusAttack(Attack):
         *,
         radius: float | Tensor,
         norm: float | str = 2.0,
-        bounds: Bounds | None = None,
+        bounds: Box | None = None,
         pool: Labelled | None = None,
         seed: int = 0,
         batch: int | None = None,
@@ -86,7 +86,7 @@ class RadiusAttack(Attack):
 
         radius : a number >= 0 or one per point (n,); no answer is longer, and 0 breaks only what is already wrong
         """
-        door = Door(self._norm(norm), bounds, pool, seed, batch)
+        door = AttackArguments(self._norm(norm), bounds, pool, seed, batch)
         return run(self, door.task(score, X, y, radius), door.batch)
 
 
@@ -102,7 +102,7 @@ class MinimalAttack(Attack):
         y: Tensor,
         *,
         norm: float | str = 2.0,
-        bounds: Bounds | None = None,
+        bounds: Box | None = None,
         pool: Labelled | None = None,
         seed: int = 0,
         batch: int | None = None,
@@ -115,5 +115,5 @@ class MinimalAttack(Attack):
         pool : rows and labels (a `polyrelu.data.Dataset`) for starts, means and directions; None takes X and y
         seed, batch : the same seed gives the same answer whatever ``batch``, the number of points at a time
         """
-        door = Door(self._norm(norm), bounds, pool, seed, batch)
+        door = AttackArguments(self._norm(norm), bounds, pool, seed, batch)
         return run(self, door.task(score, X, y, None), door.batch)

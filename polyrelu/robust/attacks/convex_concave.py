@@ -21,7 +21,7 @@ from polyrelu.checks import check_fields, whole_numbers
 from polyrelu.errors import require
 from polyrelu.nets import AverageClassifier, CentreClassifier, PolyReLUNet, as_float64
 from polyrelu.robust.attacks.contract import MinimalAttack
-from polyrelu.robust.attacks.nearest_boundary import Nearest, nearest
+from polyrelu.robust.attacks.nearest_boundary import BoundaryPoints, nearest_boundary_points
 from polyrelu.robust.attacks.starts import Anchor
 from polyrelu.robust.attacks.task import Task
 from polyrelu.robust.core.margin import margin_of
@@ -67,7 +67,7 @@ class ConvexConcave(MinimalAttack):
         shallow = reduce(as_polyrelu(task.score.score))
         exactly = X.dtype == torch.float64  # else the score's own rounding is all that is left to look at
         rows = shallow.rows(X, y, neurons=exactly)
-        step = best_steps(rows, nearest(shallow, rows, self.starts))
+        step = shortest_steps(rows, nearest_boundary_points(shallow, rows, self.starts))
         if exactly:
             step = step * _turning(shallow.ray(X, y, rows, step))[:, None]
         D = (step @ shallow.Q).to(X.dtype)
@@ -97,37 +97,39 @@ def as_polyrelu(score: object) -> PolyReLUNet:
     return copied if isinstance(copied, PolyReLUNet) else copied.as_polyrelu_net()
 
 
-class Broken(NamedTuple):
+class Perturbations(NamedTuple):
     """A perturbation of each point (n, D) that breaks the net, and its length; inf where there is none."""
 
     perturbation: Tensor
     radius: Tensor
 
-    def improve(self, points: Tensor, other: Broken) -> None:
+    def improve(self, points: Tensor, other: Perturbations) -> None:
         """Take over what is shorter in ``other``, whose rows are these ``points``."""
         wins = other.radius < self.radius[points]
         self.radius[points[wins]], self.perturbation[points[wins]] = other.radius[wins], other.perturbation[wins]
 
 
-def lift(net: nn.Module, shallow: Shallow, X: Tensor, y: Tensor, rows: Rows, found: Nearest) -> Broken:
+def lifted_perturbations(
+    net: nn.Module, shallow: Shallow, X: Tensor, y: Tensor, rows: Rows, found: BoundaryPoints
+) -> Perturbations:
     """The best of each point's rows, in the original space, checked with the float64 ``net`` itself.
 
     The centre is a breaking point too where the bias alone decides so: always without a bias, for f = 0 there.
     """
     n = len(X)
-    step = best_steps(rows, found)
+    step = shortest_steps(rows, found)
     step = step * _turning(shallow.ray(X, y, rows, step))[:, None]
-    broken = checked(net, X, y, step @ shallow.Q)
+    broken = verified(net, X, y, step @ shallow.Q)
     bias = torch.full((n,), torch.inf, dtype=torch.float64).scatter_reduce(0, rows.point, rows.beta, "amin")
     home = shallow.centre - X
     away = torch.where(bias <= 0, lengths(home, 2.0), torch.inf)
     nearer = (away < broken.radius).nonzero()[:, 0]
     if len(nearer):
-        broken.improve(nearer, checked(net, X[nearer], y[nearer], home[nearer]))
+        broken.improve(nearer, verified(net, X[nearer], y[nearer], home[nearer]))
     return broken
 
 
-def best_steps(rows: Rows, found: Nearest) -> Tensor:
+def shortest_steps(rows: Rows, found: BoundaryPoints) -> Tensor:
     """(n, k): the shortest step of each point that breaks the reduced net; 0 where there is none."""
     n = int(rows.point.max()) + 1
     radius = torch.where(found.breaks, found.radius, torch.inf)
@@ -157,7 +159,7 @@ def _turning(ray: Ray) -> Tensor:
     return torch.where(scale.isinf(), 1.0, scale)
 
 
-def checked(net: nn.Module, X: Tensor, y: Tensor, D: Tensor) -> Broken:
+def verified(net: nn.Module, X: Tensor, y: Tensor, D: Tensor) -> Perturbations:
     """Rows of D that truly break the net, lengthened by at most 1e-8 where rounding needs it; radius inf otherwise."""
     D = D.clone()
     broken = torch.zeros(len(X), dtype=torch.bool)
@@ -171,4 +173,4 @@ def checked(net: nn.Module, X: Tensor, y: Tensor, D: Tensor) -> Broken:
         D[todo[good]] = longer[good]
         broken[todo[good]] = True
     radius = torch.where(broken, lengths((X + D) - X, 2.0), torch.inf)
-    return Broken(torch.where(broken[:, None], D, 0.0), radius)
+    return Perturbations(torch.where(broken[:, None], D, 0.0), radius)

@@ -44,7 +44,7 @@ AT_ONCE = 2**23  # numbers in one block of queries
 
 
 @final
-class Decided:
+class DecisionScore:
     """A predict function as a score: logit 1 for the class it says, 0 for the others, so margins are 1 or -1.
 
     predict : rows (n, D), a numpy array of X's dtype -> n labels; whatever is none of ``classes`` counts as one more
@@ -75,7 +75,7 @@ class Decided:
 
 @final
 @dataclass(frozen=True)
-class Lines(MinimalAttack):
+class StraightLines(MinimalAttack):
     """The shortest of the straight ways to the ``count`` nearest rows of other classes and to their means."""
 
     count: int = LINES
@@ -182,12 +182,12 @@ def decision_attack(
     queries : a point's share of the budget; lines take a tenth or two of a thousand
     """
     whole_numbers(least=200, queries=queries)
-    score = Decided(predict, classes)
+    score = DecisionScore(predict, classes)
     X = torch.as_tensor(X)
     labels = score.numbers(y, "y")
     rows = X if pool is None else pool if isinstance(pool, Tensor) else pool.rows()
     said = Own(rows.to(X), score.places(rows.to(X)))
-    lines = Lines()(score, X, labels, pool=said, seed=seed)
+    lines = StraightLines()(score, X, labels, pool=said, seed=seed)
     used = lines.evaluations // max(1, len(X))
     walk = DecisionWalk(X + lines.perturbation, max(LAST + 40, queries - used))
     batch = max(1, AT_ONCE // (X.shape[1] * 200))

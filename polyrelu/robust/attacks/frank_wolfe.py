@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from polyrelu.robust.attacks.contract import RadiusAttack
-from polyrelu.robust.attacks.gradient_mixin import Descends
+from polyrelu.robust.attacks.gradient_attack import GradientAttack
 from polyrelu.robust.attacks.losses import TARGETED, Loss
 from polyrelu.robust.attacks.starts import Start, Towards, Zero
 from polyrelu.robust.attacks.task import Task
@@ -17,7 +17,7 @@ from polyrelu.robust.attacks.task import Task
 
 @final
 @dataclass(frozen=True)
-class FrankWolfe(Descends, RadiusAttack):
+class FrankWolfe(GradientAttack, RadiusAttack):
     """z <- z + a (s - z),  s = argmin <grad loss(z), s> over ball and box  (Frank & Wolfe 1956).
 
     a is where the parabola through loss(z), its slope and loss(s) is least, at most 1. A step that does not lower the

@@ -29,7 +29,7 @@ MANY = 200_000  # numbers in an operation, from which two threads are faster tha
 
 @final
 @dataclass(frozen=True)
-class Sides:
+class ClassTerms:
     """Own and opposite terms of each row; constants stand for a bias."""
 
     own: Tensor
@@ -37,20 +37,20 @@ class Sides:
     own_constant: Tensor
     opposite_constant: Tensor
 
-    def __getitem__(self, keep: Tensor) -> Sides:
+    def __getitem__(self, keep: Tensor) -> ClassTerms:
         """The rows named by ``keep``."""
-        return Sides(self.own[keep], self.opposite[keep], self.own_constant[keep], self.opposite_constant[keep])
+        return ClassTerms(self.own[keep], self.opposite[keep], self.own_constant[keep], self.opposite_constant[keep])
 
 
-def sides(net: Shallow, rows: Rows) -> Sides:
+def class_terms(net: Shallow, rows: Rows) -> ClassTerms:
     """P and N of each row. With input normalisation a bias counts |z|^(p-1) times; here at |z| = |x|."""
     beta = rows.beta * (rows.length.pow(net.p - 1) if net.normalised else 1.0)
     zero = torch.zeros_like(beta)
     own, opposite = rows.coefficient.clamp(min=0), (-rows.coefficient).clamp(min=0)
-    return Sides(own, opposite, torch.maximum(beta, zero), torch.maximum(-beta, zero))
+    return ClassTerms(own, opposite, torch.maximum(beta, zero), torch.maximum(-beta, zero))
 
 
-def root(T: Tensor, weight: Tensor, constant: Tensor, p: float) -> tuple[Tensor, Tensor]:
+def power_root(T: Tensor, weight: Tensor, constant: Tensor, p: float) -> tuple[Tensor, Tensor]:
     """(sum_j c_j relu(t_j)^p + constant)^(1/p) and its gradient in t; 0 where it is 0."""
     on = T.clamp(min=0)
     if p == 1:
@@ -62,7 +62,7 @@ def root(T: Tensor, weight: Tensor, constant: Tensor, p: float) -> tuple[Tensor,
     return value, slope * (value / safe)[..., None]
 
 
-class Nearest(NamedTuple):
+class BoundaryPoints(NamedTuple):
     """For each row the nearest point found, its distance from s and whether it breaks the reduced net."""
 
     z: Tensor
@@ -70,16 +70,16 @@ class Nearest(NamedTuple):
     breaks: Tensor
 
 
-def nearest(net: Shallow, rows: Rows, starts: int = 8) -> Nearest:
+def nearest_boundary_points(net: Shallow, rows: Rows, starts: int = 8) -> BoundaryPoints:
     """The nearest breaking point of each row over all starts; after a few steps only the best starts go on."""
     small = len(rows) * starts * net.groups < MANY
     scaled = rows.scaled(net)
     found = (single_threaded(_nearest) if small else _nearest)(net, scaled, starts)
-    return Nearest(found.z * scaled.scale[:, None], found.radius * scaled.scale, found.breaks)
+    return BoundaryPoints(found.z * scaled.scale[:, None], found.radius * scaled.scale, found.breaks)
 
 
-def _nearest(net: Shallow, rows: Rows, starts: int) -> Nearest:
-    part = sides(net, rows)
+def _nearest(net: Shallow, rows: Rows, starts: int) -> BoundaryPoints:
+    part = class_terms(net, rows)
     zeta = _tangents(net, rows, part, starts)
     R, S, k = zeta.shape
     place = torch.arange(R).repeat_interleave(S)
@@ -87,47 +87,49 @@ def _nearest(net: Shallow, rows: Rows, starts: int) -> Nearest:
     if S > 3:
         T = z @ net.C.T
         mine = part[place]
-        own = root(T, mine.own, mine.own_constant, net.p)[0]
-        other = root(T, mine.opposite, mine.opposite_constant, net.p)[0]
+        own = power_root(T, mine.own, mine.own_constant, net.p)[0]
+        other = power_root(T, mine.opposite, mine.opposite_constant, net.p)[0]
         steep = lengths(z - rows.s[place], 2.0)
         short = (own - other).clamp(min=0) / own.clamp(min=1e-300)  # not yet broken: as if as far again
         keep = (steep * (1 + short)).view(R, S).topk(3, dim=1, largest=False).indices
         place = torch.arange(R).repeat_interleave(3)
         z = z.view(R, S, k).gather(1, keep[:, :, None].expand(-1, -1, k)).reshape(-1, k)
         S = 3
-    tangent = root(z @ net.C.T, part.opposite[place], part.opposite_constant[place], net.p)[1] @ net.C
-    found = follow(net, rows.s[place], part[place], tangent, z)
+    tangent = power_root(z @ net.C.T, part.opposite[place], part.opposite_constant[place], net.p)[1] @ net.C
+    found = convex_concave_steps(net, rows.s[place], part[place], tangent, z)
     radius = torch.where(found.breaks, found.radius, torch.inf).view(R, S)
     best = radius.argmin(dim=1) + S * torch.arange(R)
-    return Nearest(found.z[best], found.radius[best], found.breaks[best])
+    return BoundaryPoints(found.z[best], found.radius[best], found.breaks[best])
 
 
-def likely(net: Shallow, rows: Rows, count: int) -> Rows:
+def likeliest_rivals(net: Shallow, rows: Rows, count: int) -> Rows:
     """The rows of the ``count`` rivals of each point that seem nearest: by margin / |gradient|, a first step."""
-    part, T = sides(net, rows), rows.s @ net.C.T
-    own, up = root(T, part.own, part.own_constant, net.p)
-    other, down = root(T, part.opposite, part.opposite_constant, net.p)
+    part, T = class_terms(net, rows), rows.s @ net.C.T
+    own, up = power_root(T, part.own, part.own_constant, net.p)
+    other, down = power_root(T, part.opposite, part.opposite_constant, net.p)
     far = (own - other) / lengths((up - down) @ net.C, 2.0).clamp(min=1e-300)
     n, rivals = len(rows.pre), len(rows) // len(rows.pre)
     best = far.view(n, rivals).topk(min(count, rivals), dim=1, largest=False).indices.sort(dim=1).values
     return rows.only((best + rivals * torch.arange(n)[:, None]).flatten())
 
 
-def project(net: Shallow, s: Tensor, part: Sides, zeta: Tensor, steps: int = 12) -> Tensor:
+def project_on_linearised(net: Shallow, s: Tensor, part: ClassTerms, zeta: Tensor, steps: int = 12) -> Tensor:
     """Projection of s on {pi_P(z) <= <zeta, z>}."""
     return _walk(net, s, part, zeta, steps, fixed=True)
 
 
-def follow(net: Shallow, s: Tensor, part: Sides, zeta: Tensor, z: Tensor | None = None) -> Nearest:
+def convex_concave_steps(
+    net: Shallow, s: Tensor, part: ClassTerms, zeta: Tensor, z: Tensor | None = None
+) -> BoundaryPoints:
     """Convex-concave steps from the tangents ``zeta`` (at ``z``), then along the ray to where the sign turns."""
     z = _walk(net, s, part, zeta, STEPS, fixed=False, z=z)
-    found = to_boundary(net, s, part, z)
+    found = ray_to_boundary(net, s, part, z)
     if net.p < 2 and net.groups <= KINKS:
         _settle_kinks(net, s, part, found)
     return found
 
 
-def _settle_kinks(net: Shallow, s: Tensor, part: Sides, found: Nearest) -> None:
+def _settle_kinks(net: Shallow, s: Tensor, part: ClassTerms, found: BoundaryPoints) -> None:
     """p < 2: own terms that should end at 0 are stepped over to and fro; project there by Newton's method instead."""
     again = _walk(net, s, part, torch.zeros_like(s), 1, fixed=False, z=found.z, tangent=True)
     left = ((again - found.z).abs().amax(dim=1) > 1e-6 * s.abs().amax(dim=1)).nonzero()[:, 0]
@@ -137,17 +139,17 @@ def _settle_kinks(net: Shallow, s: Tensor, part: Sides, found: Nearest) -> None:
     none, one = torch.zeros_like(part.own), torch.ones(len(left), 1, dtype=s.dtype)
     for turn in range(TURNS):
         T = z @ net.C.T
-        other, slope = root(T, part.opposite, part.opposite_constant, net.p)
+        other, slope = power_root(T, part.opposite, part.opposite_constant, net.p)
         level = other - (slope * T).sum(1)
         if turn == TURNS // 2 and net.p == 1:  # once with all of them on: some are at a kink, unseen
             slope, level = part.opposite, part.opposite_constant
         leaf = Relaxation(net.C, net.p, one, s, part.own, part.own_constant, none, slope, level, none)
-        steep = torch.linalg.vector_norm((root(T, part.own, part.own_constant, net.p)[1] - slope) @ net.C, dim=1)
+        steep = torch.linalg.vector_norm((power_root(T, part.own, part.own_constant, net.p)[1] - slope) @ net.C, dim=1)
         lam = (lengths(z - s, 2.0) / steep.clamp(min=1e-12)).clamp(1e-9, 1e9)
         never = torch.full_like(lam, torch.inf)
         smooth = solve(leaf, z, lam, never)
         z = solve(leaf.straightened(smooth.z), smooth.z, smooth.lam, never, steps=20).z
-        better = to_boundary(net, s, part, z)
+        better = ray_to_boundary(net, s, part, z)
         wins = better.breaks & (~found.breaks[left] | (better.radius < found.radius[left]))
         for mine, new in zip(found, better, strict=True):
             mine[left[wins]] = new[wins]
@@ -156,7 +158,7 @@ def _settle_kinks(net: Shallow, s: Tensor, part: Sides, found: Nearest) -> None:
 def _walk(
     net: Shallow,
     s: Tensor,
-    part: Sides,
+    part: ClassTerms,
     zeta: Tensor,
     steps: int,
     *,
@@ -166,10 +168,10 @@ def _walk(
 ) -> Tensor:
     C, p = net.C, net.p
     z = s if z is None else z
-    own, first = root(z @ C.T, part.own, part.own_constant, p)
+    own, first = power_root(z @ C.T, part.own, part.own_constant, p)
     g_own, level = first @ C, torch.zeros_like(own)
     if tangent:
-        other, first = root(z @ C.T, part.opposite, part.opposite_constant, p)
+        other, first = power_root(z @ C.T, part.opposite, part.opposite_constant, p)
         zeta = first @ C
         level = other - (zeta * z).sum(1)
     for step in range(steps):
@@ -182,10 +184,10 @@ def _walk(
         moved = (new - z).abs().amax()
         z = new
         T = z @ C.T
-        own, first = root(T, part.own, part.own_constant, p)
+        own, first = power_root(T, part.own, part.own_constant, p)
         g_own = first @ C
         if not fixed:
-            other, first = root(T, part.opposite, part.opposite_constant, p)
+            other, first = power_root(T, part.opposite, part.opposite_constant, p)
             new_zeta = first @ C
             seen = other > 0
             zeta = torch.where(seen[:, None], new_zeta, zeta)
@@ -195,7 +197,7 @@ def _walk(
     return z
 
 
-def to_boundary(net: Shallow, s: Tensor, part: Sides, z: Tensor) -> Nearest:
+def ray_to_boundary(net: Shallow, s: Tensor, part: ClassTerms, z: Tensor) -> BoundaryPoints:
     """s + c (z - s) with the smallest c near 1 at which the reduced margin is <= 0."""
     way = z - s
     pre, ahead = s @ net.C.T, way @ net.C.T
@@ -219,14 +221,14 @@ def to_boundary(net: Shallow, s: Tensor, part: Sides, z: Tensor) -> Nearest:
         here = breaks(middle)
         high, low = torch.where(here, middle, high), torch.where(here, low, middle)
     z = s + high[:, None] * way
-    return Nearest(z, lengths(z - s, 2.0), found)
+    return BoundaryPoints(z, lengths(z - s, 2.0), found)
 
 
-def _tangents(net: Shallow, rows: Rows, part: Sides, starts: int) -> Tensor:
+def _tangents(net: Shallow, rows: Rows, part: ClassTerms, starts: int) -> Tensor:
     """First tangents (R, S, k): the most promising single opposite directions, their sum, and the tangent at s."""
     C, p = net.C, net.p
     T = rows.s @ C.T
-    own, first = root(T, part.own, part.own_constant, p)
+    own, first = power_root(T, part.own, part.own_constant, p)
     g_own = first @ C
     singles = part.opposite.pow(1 / p) * (part.opposite > 0)  # zeta_g = b_g^(1/p) c_g
     gap = own[:, None] - singles * T
@@ -238,6 +240,6 @@ def _tangents(net: Shallow, rows: Rows, part: Sides, starts: int) -> Tensor:
         return torch.cat([(singles @ C)[:, None], off], dim=1)
     chosen = distance.topk(count, dim=1, largest=False).indices
     single = singles.gather(1, chosen)[:, :, None] * C[chosen]
-    together = root((part.opposite @ C) @ C.T, part.opposite, part.opposite_constant, p)[1] @ C
-    at_s = root(T, part.opposite, part.opposite_constant, p)[1] @ C
+    together = power_root((part.opposite @ C) @ C.T, part.opposite, part.opposite_constant, p)[1] @ C
+    at_s = power_root(T, part.opposite, part.opposite_constant, p)[1] @ C
     return torch.cat([single, together[:, None], at_s[:, None], off], dim=1)

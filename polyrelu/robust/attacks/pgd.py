@@ -9,7 +9,7 @@ from torch import Tensor
 
 from polyrelu.errors import require
 from polyrelu.robust.attacks.contract import RadiusAttack
-from polyrelu.robust.attacks.gradient_mixin import Descends
+from polyrelu.robust.attacks.gradient_attack import GradientAttack
 from polyrelu.robust.attacks.losses import TARGETED, Loss
 from polyrelu.robust.attacks.starts import Start, Towards, Zero
 from polyrelu.robust.attacks.task import Task
@@ -17,7 +17,7 @@ from polyrelu.robust.attacks.task import Task
 
 @final
 @dataclass(frozen=True)
-class PGD(Descends, RadiusAttack):
+class PGD(GradientAttack, RadiusAttack):
     """z <- P(z - a_k s(grad loss(z))),  a_k = r last^(k/(steps-1))  (Madry et al., ICLR 2018).
 
     s is the steepest direction of the norm: g/|g| for l2, sign(g) for l-infinity, the largest coordinate for l1

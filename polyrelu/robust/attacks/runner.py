@@ -14,7 +14,7 @@ from polyrelu.checks import check_fields, seed_number, whole_numbers
 from polyrelu.errors import require
 from polyrelu.robust.attacks.line_search import shrink
 from polyrelu.robust.attacks.starts import Anchor
-from polyrelu.robust.attacks.task import Best, Counted, Task
+from polyrelu.robust.attacks.task import BestFound, CountedScore, Task
 from polyrelu.robust.core.margin import Score, check_points
 from polyrelu.robust.core.norms import lengths
 from polyrelu.robust.core.pool import Labelled, pool_of
@@ -23,7 +23,7 @@ from polyrelu.robust.core.result import AttackResult, AttackStatus
 AT_ONCE = 2**22  # numbers in one block of rows when no batch is given
 
 
-class Search(Protocol):
+class AttackSteps(Protocol):
     """The part of an attack that is its own."""
 
     @property
@@ -43,7 +43,7 @@ class Search(Protocol):
 
 @final
 @dataclass(frozen=True)
-class Door:
+class AttackArguments:
     """The arguments both calls share, checked."""
 
     norm: float
@@ -79,11 +79,11 @@ class Door:
         classes = 2 if logits.ndim == 1 else logits.shape[1]
         rows = torch.arange(len(X), device=X.device)
         pool = pool_of(self.pool, X, y)
-        counted = Counted(score)
-        return Task(counted, X, y, rows, y, self.norm, self.bounds, pool, self.seed, classes, radius, Best.none(X))
+        counted = CountedScore(score)
+        return Task(counted, X, y, rows, y, self.norm, self.bounds, pool, self.seed, classes, radius, BestFound.none(X))
 
 
-def run(attack: Search, task: Task, batch: int | None) -> AttackResult:
+def run(attack: AttackSteps, task: Task, batch: int | None) -> AttackResult:
     """Attack the points that are right, a block at a time."""
     n, dim = task.X.shape
     perturbation = torch.zeros_like(task.X)
@@ -116,7 +116,7 @@ def _status(wrong: bool, size: float) -> AttackStatus:
     return AttackStatus.BROKEN if math.isfinite(size) else AttackStatus.HELD
 
 
-def _starts(attack: Search, task: Task) -> list[tuple[Tensor, Tensor]]:
+def _starts(attack: AttackSteps, task: Task) -> list[tuple[Tensor, Tensor]]:
     """Every anchor with a class to aim at; one that leads nowhere in particular is tried for each if need be."""
     starts = []
     for Z, target in attack.anchors(task):
@@ -126,7 +126,7 @@ def _starts(attack: Search, task: Task) -> list[tuple[Tensor, Tensor]]:
     return starts
 
 
-def _attack(attack: Search, task: Task) -> tuple[Tensor, Tensor]:
+def _attack(attack: AttackSteps, task: Task) -> tuple[Tensor, Tensor]:
     """Perturbations and sizes of one block: all starts at once, the best of each point, the last look."""
     starts = _starts(attack, task)
     here = torch.arange(len(task.X), device=task.X.device)
@@ -139,7 +139,7 @@ def _attack(attack: Search, task: Task) -> tuple[Tensor, Tensor]:
         chosen = replace(task, best=many.best)
     else:
         size, winner = many.best.size.view(len(starts), -1).min(dim=0)
-        chosen = replace(task, best=Best(many.best.Z[winner * len(here) + here], size))
+        chosen = replace(task, best=BestFound(many.best.Z[winner * len(here) + here], size))
     if loose:
         shrink(chosen, 40)
     return _settle(chosen, attack.exact)

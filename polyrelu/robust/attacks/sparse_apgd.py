@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from polyrelu.robust.attacks.contract import RadiusAttack
-from polyrelu.robust.attacks.gradient_mixin import Descends
+from polyrelu.robust.attacks.gradient_attack import GradientAttack
 from polyrelu.robust.attacks.losses import CROSS_ENTROPY, Loss
 from polyrelu.robust.attacks.starts import Random, Start
 from polyrelu.robust.attacks.task import Task
@@ -22,7 +22,7 @@ CUT, LEAST = 1.5, 10  # what k and eta are divided by; eta >= radius / LEAST
 
 @final
 @dataclass(frozen=True)
-class SparseAPGD(Descends, RadiusAttack):
+class SparseAPGD(GradientAttack, RadiusAttack):
     """z <- P(z - eta sign(g_k) / k),  g_k the k largest entries of the gradient (Croce & Hein, ICML 2021).
 
     k = |best - x|_0 / 1.5, renewed after every 4 % of the steps; where the best point got sparser by more than 5 %,

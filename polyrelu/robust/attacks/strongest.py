@@ -13,7 +13,7 @@ from torch import Tensor
 
 from polyrelu.checks import checked
 from polyrelu.robust.attacks.apgd import APGD
-from polyrelu.robust.attacks.contract import Bounds, RadiusAttack
+from polyrelu.robust.attacks.contract import Box, RadiusAttack
 from polyrelu.robust.attacks.frank_wolfe import FrankWolfe
 from polyrelu.robust.attacks.starts import Nearest, Rivals, Towards, Zero
 from polyrelu.robust.core.margin import Score, check_points
@@ -42,7 +42,7 @@ def strongest(
     radius: float | Tensor,
     *,
     norm: float | str = 2,
-    bounds: Bounds | None = None,
+    bounds: Box | None = None,
     pool: Labelled | None = None,
     seed: int = 0,
 ) -> AttackResult:

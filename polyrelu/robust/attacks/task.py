@@ -17,7 +17,7 @@ BLOCK = 16  # rows; matrix products give a row the same bits in any number of wh
 
 
 @final
-class Counted:
+class CountedScore:
     """A score that counts the rows it was asked about, and answers each the same in whatever company.
 
     Rounding that changes with the batch would be blown up by every step of a search: rows are filled up to blocks.
@@ -36,7 +36,7 @@ class Counted:
 
 @final
 @dataclass(eq=False)
-class Best:
+class BestFound:
     """The shortest perturbed point found to be broken so far, and its float64 size: inf where there is none.
 
     Both are replaced, never written into: where nothing was found Z may be the points themselves.
@@ -46,7 +46,7 @@ class Best:
     size: Tensor
 
     @classmethod
-    def none(cls, X: Tensor) -> Best:
+    def none(cls, X: Tensor) -> BestFound:
         """Nothing found yet."""
         return cls(X, torch.full((len(X),), torch.inf, dtype=torch.float64, device=X.device))
 
@@ -63,7 +63,7 @@ class Task:
     best : written by every look, so that an attack need not keep its own record
     """
 
-    score: Counted
+    score: CountedScore
     X: Tensor
     y: Tensor
     rows: Tensor
@@ -74,16 +74,16 @@ class Task:
     seed: int
     classes: int
     radius: Tensor | None
-    best: Best
+    best: BestFound
 
     def take(self, index: Tensor) -> Task:
         """The rows with these numbers, of which nothing is known yet; all of them in order are not copied."""
         if len(index) == len(self.X) and bool((index == torch.arange(len(index), device=index.device)).all()):
-            return replace(self, best=Best.none(self.X))
+            return replace(self, best=BestFound.none(self.X))
         X = self.X[index]
         radius = None if self.radius is None else self.radius[index]
         y, rows, target = self.y[index], self.rows[index], self.target[index]
-        return replace(self, X=X, y=y, rows=rows, target=target, radius=radius, best=Best.none(X))
+        return replace(self, X=X, y=y, rows=rows, target=target, radius=radius, best=BestFound.none(X))
 
     def size(self, Z: Tensor) -> Tensor:
         """|Z - X| of each row, summed in float64."""

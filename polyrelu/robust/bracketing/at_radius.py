@@ -13,7 +13,7 @@ from torch import Tensor
 from polyrelu.checks import checked
 from polyrelu.errors import require
 from polyrelu.nets import Net, PolyReLUNet, ReadOut, as_float64
-from polyrelu.robust.attacks.strongest import strongest
+from polyrelu.robust.attacks import strongest
 from polyrelu.robust.bracketing.bracket import bracket
 from polyrelu.robust.bracketing.strategies import FEW
 from polyrelu.robust.certify.branch_and_bound import Budget

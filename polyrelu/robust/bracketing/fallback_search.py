@@ -6,8 +6,15 @@ import torch
 from torch import Tensor
 
 from polyrelu.nets import PolyReLUNet
-from polyrelu.robust.attacks.convex_concave import Broken, checked, lift
-from polyrelu.robust.attacks.nearest_boundary import follow, root, sides, to_boundary
+from polyrelu.robust.attacks import (
+    Perturbations,
+    class_terms,
+    convex_concave_steps,
+    lifted_perturbations,
+    power_root,
+    ray_to_boundary,
+    verified,
+)
 from polyrelu.robust.core.margin import margin_of
 from polyrelu.robust.core.norms import unit
 from polyrelu.robust.core.reduced_net import Rows, Shallow
@@ -15,16 +22,18 @@ from polyrelu.robust.core.reduced_net import Rows, Shallow
 SEEK = 64  # directions along which points that nothing broke are sought
 
 
-def descend(net: PolyReLUNet, shallow: Shallow, X: Tensor, y: Tensor, rows: Rows, z: Tensor) -> Broken:
+def descend(net: PolyReLUNet, shallow: Shallow, X: Tensor, y: Tensor, rows: Rows, z: Tensor) -> Perturbations:
     """Through the points a proof hangs on, straight and by convex-concave steps from there."""
-    part = sides(shallow, rows)
-    tangent = root(z @ shallow.C.T, part.opposite, part.opposite_constant, shallow.p)[1] @ shallow.C
-    broken = lift(net, shallow, X, y, rows, follow(shallow, rows.s, part, tangent))
-    broken.improve(torch.arange(len(X)), lift(net, shallow, X, y, rows, to_boundary(shallow, rows.s, part, z)))
+    part = class_terms(shallow, rows)
+    tangent = power_root(z @ shallow.C.T, part.opposite, part.opposite_constant, shallow.p)[1] @ shallow.C
+    broken = lifted_perturbations(net, shallow, X, y, rows, convex_concave_steps(shallow, rows.s, part, tangent))
+    broken.improve(
+        torch.arange(len(X)), lifted_perturbations(net, shallow, X, y, rows, ray_to_boundary(shallow, rows.s, part, z))
+    )
     return broken
 
 
-def seek(net: PolyReLUNet, shallow: Shallow, X: Tensor, y: Tensor, rows: Rows, broken: Broken) -> None:
+def seek(net: PolyReLUNet, shallow: Shallow, X: Tensor, y: Tensor, rows: Rows, broken: Perturbations) -> None:
     """For points nothing has broken: the nearest broken one among points along the net's directions, near and far.
 
     What broke other points, and c + t v: v the heaviest directions, their mean, what each is off it, and the way that
@@ -64,7 +73,7 @@ def seek(net: PolyReLUNet, shallow: Shallow, X: Tensor, y: Tensor, rows: Rows, b
         with torch.no_grad():
             here = margin_of(net(X + middle[:, None] * D), y) <= 0
         low, high = torch.where(here, low, middle), torch.where(here, middle, high)
-    broken.improve(lost, checked(net, X, y, high[:, None] * D))
+    broken.improve(lost, verified(net, X, y, high[:, None] * D))
     mine, some = rows.of(lost)
     z = ((X + high[:, None] * D - shallow.centre) @ shallow.Q.T)[some.point]
     broken.improve(lost, descend(net, shallow, X, y, some, z))

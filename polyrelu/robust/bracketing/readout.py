@@ -13,8 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from polyrelu.nets import ReadOut
-from polyrelu.robust.attacks.convex_concave import Broken, best_steps, checked
-from polyrelu.robust.attacks.nearest_boundary import nearest
+from polyrelu.robust.attacks import Perturbations, nearest_boundary_points, shortest_steps, verified
 from polyrelu.robust.bracketing.strategies import (
     STARTS,
     Found,
@@ -63,7 +62,7 @@ def readout_bounds(
             part = _branched(net, points, labels, tol, budget, arithmetic, seed)
         else:
             part = _quick(net, shallow, points, labels, arithmetic)
-        broken = checked(net, points, labels, part.perturbation)
+        broken = verified(net, points, labels, part.perturbation)
         far = (broken.radius > MET * part.lower).nonzero()[:, 0]
         if len(far):
             broken.improve(far, walk_on(net, points[far], labels[far], part.perturbation[far]))
@@ -100,11 +99,11 @@ def _quick(net: ReadOut, shallow: Shallow, X: Tensor, y: Tensor, arithmetic: Ari
     rivals = net.of != y[:, None]
     rows = shallow.rows(X, winner)
     rows = rows.only(rivals[rows.point, rows.rival])
-    step = best_steps(rows, nearest(shallow, rows, STARTS)) @ shallow.Q
+    step = shortest_steps(rows, nearest_boundary_points(shallow, rows, STARTS)) @ shallow.Q
     return Found.nothing(X)._replace(lower=_proven(net, X, winner, rivals, step, arithmetic), perturbation=step)
 
 
-def _others(net: ReadOut, X: Tensor, y: Tensor, lower: Tensor, broken: Broken, arithmetic: Arithmetic) -> None:
+def _others(net: ReadOut, X: Tensor, y: Tensor, lower: Tensor, broken: Perturbations, arithmetic: Arithmetic) -> None:
     """Raise ``lower`` by the next sub-classes of the own class, where they win at the point too and it falls short."""
     order, rivals = ranked(net, X, y), net.of != y[:, None]
     with torch.no_grad():

@@ -11,11 +11,19 @@ import torch
 from torch import Tensor, nn
 
 from polyrelu.nets import PolyReLUNet
-from polyrelu.robust.attacks.boundary import BoundaryWalk
-from polyrelu.robust.attacks.convex_concave import Broken, lift
-from polyrelu.robust.attacks.nearest_boundary import likely, nearest
-from polyrelu.robust.attacks.starts import Anchor, Random, Start, Towards, Zero
-from polyrelu.robust.attacks.task import Task
+from polyrelu.robust.attacks import (
+    Anchor,
+    BoundaryWalk,
+    Perturbations,
+    Random,
+    Start,
+    Task,
+    Towards,
+    Zero,
+    lifted_perturbations,
+    likeliest_rivals,
+    nearest_boundary_points,
+)
 from polyrelu.robust.bracketing.fallback_search import descend, seek
 from polyrelu.robust.certify.branch_and_bound import Budget, certify
 from polyrelu.robust.certify.krylov import quick_radius
@@ -26,7 +34,7 @@ from polyrelu.robust.core.pool import Labelled
 from polyrelu.robust.core.reduced_net import Rows, Shallow
 
 Tell = Callable[[int], None]  # how many points are done
-Walk = Callable[[Tensor], Broken]  # the general attack on some of the points
+Walk = Callable[[Tensor], Perturbations]  # the general attack on some of the points
 Prove = Callable[[nn.Module, Tensor, Tensor, float, Tensor, Arithmetic], Tensor]  # net, X, y, norm, an attack's steps
 
 FEW = 60  # directions up to which branch and bound takes milliseconds a point
@@ -76,7 +84,7 @@ def shallow_bounds(
     found, done = Found.nothing(X), int(len(X) - right.sum())
     for here in torch.split(right.nonzero()[:, 0], POINTS):
 
-        def walk(far: Tensor, here: Tensor = here) -> Broken:
+        def walk(far: Tensor, here: Tensor = here) -> Perturbations:
             return general_walk(net, X[here[far]], y[here[far]], 2.0, pool, seed)
 
         def more(count: int, done: int = done) -> None:
@@ -107,8 +115,8 @@ def _both(
         )
         return Found(lower, upper, torch.zeros_like(X), torch.zeros(len(X), dtype=torch.long))
     rows = shallow.rows(X, y)
-    near = nearest(shallow, rows)
-    broken = lift(net, shallow, X, y, rows, near)
+    near = nearest_boundary_points(shallow, rows)
+    broken = lifted_perturbations(net, shallow, X, y, rows, near)
     lost = broken.radius.isinf().nonzero()[:, 0]
     if len(lost):
         broken.improve(lost, walk(lost))
@@ -183,8 +191,10 @@ def quick_bounds(
     blind = shallow.normalised and shallow.p > 1 and bool(shallow.bias.any())  # that attack does not see such a bias
     for here in torch.split(right.nonzero()[:, 0], POINTS // 10):
         points, labels = X[here], y[here]
-        rows = likely(shallow, shallow.rows(points, labels), RIVALS)
-        broken = lift(net, shallow, points, labels, rows, nearest(shallow, rows, STARTS))
+        rows = likeliest_rivals(shallow, shallow.rows(points, labels), RIVALS)
+        broken = lifted_perturbations(
+            net, shallow, points, labels, rows, nearest_boundary_points(shallow, rows, STARTS)
+        )
         lost = broken.radius.isinf().nonzero()[:, 0]
         if len(lost):
             broken.improve(lost, general_walk(net, points[lost], labels[lost], 2.0, pool, seed))
@@ -234,23 +244,23 @@ def general_bounds(
     return found
 
 
-def general_walk(net: nn.Module, X: Tensor, y: Tensor, norm: float, pool: Labelled, seed: int) -> Broken:
+def general_walk(net: nn.Module, X: Tensor, y: Tensor, norm: float, pool: Labelled, seed: int) -> Perturbations:
     """The general minimal attack; with one class alone there is nothing to walk towards."""
     alone = len(set(pool.y.tolist())) == 1
     starts = (Zero(), Random(8)) if alone else (Zero(), Random(2), Towards())
     walk = BoundaryWalk(steps=20, starts=starts)
     found = walk(net, X, y, norm=norm, pool=pool, seed=seed)
-    return Broken(found.perturbation.double(), found.radius.double())
+    return Perturbations(found.perturbation.double(), found.radius.double())
 
 
-def walk_on(net: nn.Module, X: Tensor, y: Tensor, step: Tensor) -> Broken:
+def walk_on(net: nn.Module, X: Tensor, y: Tensor, step: Tensor) -> Perturbations:
     """A short walk along the boundary from x + 1.02 ``step``, where another attack ended."""
     Z = X + 1.02 * step
     with torch.no_grad():
         logits = net(Z)
     target = -y if logits.ndim == 1 else logits.scatter(1, y[:, None], -torch.inf).argmax(dim=1)
     found = BoundaryWalk(steps=STEPS, starts=(_There(Z, target),))(net, X, y)
-    return Broken(found.perturbation, found.radius)
+    return Perturbations(found.perturbation, found.radius)
 
 
 @final

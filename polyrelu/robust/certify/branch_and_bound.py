@@ -28,7 +28,7 @@ from torch import Tensor
 
 from polyrelu.checks import is_whole
 from polyrelu.errors import require
-from polyrelu.robust.attacks.nearest_boundary import project
+from polyrelu.robust.attacks import project_on_linearised
 from polyrelu.robust.certify.root_relaxation import Ball, boxed
 from polyrelu.robust.core.reduced_net import Rows, Shallow
 from polyrelu.robust.core.relaxation import Relaxation, overstated
@@ -199,7 +199,7 @@ def _led_bounds(ball: Ball, led: Led, target: Tensor) -> Tensor:
     for here in _batches(ball, len(led.row)):
         row, lead, least, most = (part[here] for part in led)
         part, s, c = ball.part[row], ball.rows.s[row], net.C[lead]
-        start = project(net, s, part, part.opposite.gather(1, lead[:, None]).pow(1 / p) * c)
+        start = project_on_linearised(net, s, part, part.opposite.gather(1, lead[:, None]).pow(1 / p) * c)
         behind = (-(s * c).sum(1)).clamp(min=0) / (start * c).sum(1).clamp(min=1e-12)
         todo = torch.arange(len(here))
         for highest in (1.97, 1.9, 1.75):

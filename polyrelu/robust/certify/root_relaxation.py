@@ -7,7 +7,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from polyrelu.robust.attacks.nearest_boundary import Sides, sides
+from polyrelu.robust.attacks import ClassTerms, class_terms
 from polyrelu.robust.core.reduced_net import Rows, Shallow
 from polyrelu.robust.core.relaxation import MU, Relaxation, Solution, solve
 
@@ -32,13 +32,13 @@ class Ball:
         self.z = torch.where(z.isfinite(), z, rows.s)  # an attack that overflowed
         self.reach = torch.where(upper.isfinite(), upper, 2 * rows.length[rows.first] + 1)
         R = self.reach[rows.point]
-        part, less, more = sides(net, rows), 1 - net.neurons.eps, 1 + net.neurons.eps
+        part, less, more = class_terms(net, rows), 1 - net.neurons.eps, 1 + net.neurons.eps
         own, other = part.own_constant, part.opposite_constant
         if net.normalised and net.p > 1:
             near, far = (rows.length * less - R * more).clamp(min=0), rows.length * more
             own = rows.beta.clamp(min=0) * near.pow(net.p - 1)
             other = (-rows.beta).clamp(min=0) * far.pow(net.p - 1)
-        self.part = Sides(part.own, part.opposite, own * less, other * more)
+        self.part = ClassTerms(part.own, part.opposite, own * less, other * more)
         self.slack = net.slack(y, rows, self.reach) + self.part.opposite_constant
         self.floor = self._least_own(R)
         self.share = self._shares()

@@ -1,7 +1,7 @@
 """What attacks and certificates share: margins, norms, pools, arithmetic, the reduced net, results."""
 
 from polyrelu.robust.core.arithmetic import EXECUTED, REAL, Arithmetic, arithmetic_of
-from polyrelu.robust.core.external_layers import ACTIVATIONS, Diagonal, Duels, Flat, Kernel, Opaque, UnitRows
+from polyrelu.robust.core.external_layers import ACTIVATIONS, Diagonal, Flat, Kernel, OneVersusOne, Opaque, UnitRows
 from polyrelu.robust.core.integrity import NETS, altered, require_genuine
 from polyrelu.robust.core.margin import Score, check_points, margin_of
 from polyrelu.robust.core.model_copy import QUERY, check_initialised, copied
@@ -26,11 +26,11 @@ __all__ = [
     "AttackResult",
     "AttackStatus",
     "Diagonal",
-    "Duels",
     "Flat",
     "Kernel",
     "Labelled",
     "Neurons",
+    "OneVersusOne",
     "Opaque",
     "Own",
     "Pool",

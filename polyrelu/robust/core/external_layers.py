@@ -89,7 +89,7 @@ class Kernel(nn.Module):
 
 
 @final
-class Duels(nn.Module):
+class OneVersusOne(nn.Module):
     """One-against-one decisions g_cd as C logits s_c = min_d g_cd, the class with most votes in front.
 
     A class that wins all its duels has the only positive s_c. Where none does, the first with the most votes (``sums``:

@@ -22,12 +22,12 @@ from torch import Tensor, nn
 
 from polyrelu.errors import require
 from polyrelu.nets import AverageClassifier, CentreClassifier, PolyReLUNet, ReadOut
-from polyrelu.robust.core.external_layers import ACTIVATIONS, Diagonal, Duels, Flat, Kernel, UnitRows
+from polyrelu.robust.core.external_layers import ACTIVATIONS, Diagonal, Flat, Kernel, OneVersusOne, UnitRows
 from polyrelu.robust.core.integrity_methods import replaced_method
 
 NETS = (PolyReLUNet, ReadOut, AverageClassifier, CentreClassifier)
 LAYERS = frozenset({nn.Linear, nn.Identity, nn.Dropout, nn.Flatten, nn.Sequential, *ACTIVATIONS.values(), *NETS,
-                    Flat, Diagonal, UnitRows, Kernel, Duels})  # fmt: skip
+                    Flat, Diagonal, UnitRows, Kernel, OneVersusOne})  # fmt: skip
 ESTIMATORS = {
     "sklearn.linear_model": (
         "LogisticRegression", "LogisticRegressionCV", "RidgeClassifier", "RidgeClassifierCV", "SGDClassifier",

@@ -17,10 +17,10 @@ from polyrelu.checks import checked, finite_number, whole_number
 from polyrelu.data import OrthonormalMixture
 from polyrelu.errors import InputError, require
 from polyrelu.nets import AverageClassifier, CentreClassifier, PolyReLUNet, unit_rows
-from polyrelu.robust.distance.search import Search
-from polyrelu.robust.distance.sphere import Part
+from polyrelu.robust.distance.sphere_ascent import NeuronSum
+from polyrelu.robust.distance.supremum_search import SupremumSearch
 
-Shallow = PolyReLUNet | AverageClassifier | CentreClassifier
+HomogeneousNet = PolyReLUNet | AverageClassifier | CentreClassifier
 
 ROUNDS, TOLERANCE = 12, 1e-4
 
@@ -54,8 +54,8 @@ class Distance:
 
 @checked
 def dist(
-    f: Shallow,
-    F: Shallow,
+    f: HomogeneousNet,
+    F: HomogeneousNet,
     *,
     c: float | Literal["best", "published"] = "best",
     mixture: OrthonormalMixture | None = None,
@@ -74,7 +74,7 @@ def dist(
     c : "best"; "published" for E[f F]/E[f^2] on samples of ``mixture``; or a number (1 for Min & Vidal 2025, Thm 1)
     """
     require(f.dim == F.dim, "F.dim", F.dim, f"{f.dim}, the dimension of f")
-    search = Search(part_of("f", f), part_of("F", F), whole_number("seed", seed, least=0))
+    search = SupremumSearch(neuron_sum_of("f", f), neuron_sum_of("F", F), whole_number("seed", seed, least=0))
     if c == "best":
         return _best(search)
     if c == "published":
@@ -87,7 +87,7 @@ def dist(
     return _answer(search, factor, DistanceStatus.GIVEN)
 
 
-def _best(search: Search) -> Distance:
+def _best(search: SupremumSearch) -> Distance:
     tried = []
     for _ in range(ROUNDS):
         c, bound = search.best_c()
@@ -98,25 +98,25 @@ def _best(search: Search) -> Distance:
     return _answer(search, min(tried, key=search.highest), DistanceStatus.ROUNDS)
 
 
-def _answer(search: Search, c: float, status: DistanceStatus) -> Distance:
+def _answer(search: SupremumSearch, c: float, status: DistanceStatus) -> Distance:
     top = int(search.heights(c).argmax())
     return Distance(search.highest(c), c, search.X[top], status, search.evaluations)
 
 
-def part_of(name: str, net: Shallow) -> Part:
+def neuron_sum_of(name: str, net: HomogeneousNet) -> NeuronSum:
     """The net as directions and coefficients in float64."""
     if isinstance(net, AverageClassifier | CentreClassifier):
         net = net.as_polyrelu_net()
     shallow = isinstance(net, PolyReLUNet) and net.outputs == 1 and net.bias is None and net.centre is None
     wanted = "PolyReLUNet, AverageClassifier or CentreClassifier of one logit, without bias and centre"
     require(shallow, name, type(net).__name__, wanted)
-    return Part(unit_rows(net.weight)[0], net.output.detach()[0].sign() * net.contributions(), net.p)
+    return NeuronSum(unit_rows(net.weight)[0], net.output.detach()[0].sign() * net.contributions(), net.p)
 
 
 @checked
-def published_c(f: Shallow, F: Shallow, mixture: OrthonormalMixture, *, seed: int = 0) -> float:
+def published_c(f: HomogeneousNet, F: HomogeneousNet, mixture: OrthonormalMixture, *, seed: int = 0) -> float:
     """c = E[f F]/E[f^2] on 10 x 1000 fresh samples (Min & Vidal 2024), clusters drawn at random as there."""
-    part_of("f", f), part_of("F", F)
+    neuron_sum_of("f", f), neuron_sum_of("F", F)
     both = square = 0.0
     with torch.no_grad():
         for batch in range(10):
@@ -129,8 +129,8 @@ def published_c(f: Shallow, F: Shallow, mixture: OrthonormalMixture, *, seed: in
 
 @checked
 def published_dist(
-    f: Shallow,
-    F: Shallow,
+    f: HomogeneousNet,
+    F: HomogeneousNet,
     mixture: OrthonormalMixture,
     seed: int = 0,
     batches: int = 10,

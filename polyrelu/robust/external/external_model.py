@@ -28,15 +28,14 @@ from polyrelu.nets import Net, PolyReLUNet, as_float64
 from polyrelu.robust.bracketing.bracket import Bracket, bracket
 from polyrelu.robust.bracketing.strategies import FEW
 from polyrelu.robust.certify.branch_and_bound import Budget
-from polyrelu.robust.core.external_layers import Duels, Flat
+from polyrelu.robust.core.external_layers import Flat, OneVersusOne
 from polyrelu.robust.core.integrity import NETS, altered
 from polyrelu.robust.core.margin import check_points, margin_of
 from polyrelu.robust.core.model_copy import QUERY
 from polyrelu.robust.core.norms import check_norm, dual
 from polyrelu.robust.external.affine import TINY, Affine, folded, growth, size_above, stored
 from polyrelu.robust.external.readers import layers_of
-from polyrelu.robust.external.weights import affine as affine_layer
-from polyrelu.robust.external.weights import ask
+from polyrelu.robust.external.weights import affine_layer, call_with_feature_names
 
 Prove = partial[Bracket]
 
@@ -91,10 +90,10 @@ def certified(
 
 def decisions(model: Any, X: Any) -> Any:
     """``model.predict`` of plain rows, which get the names of the columns that the model was fitted on, if it was."""
-    return ask(model, "predict", X)
+    return call_with_feature_names(model, "predict", X)
 
 
-def labelled(predict: Callable[[Any], Any], X: Any) -> Any:
+def predicted_labels(predict: Callable[[Any], Any], X: Any) -> Any:
     """``predict(X)`` as an array of n labels; whatever it raises instead, and every other shape, is an InputError."""
     try:
         found = np.asarray(predict(X))
@@ -102,12 +101,12 @@ def labelled(predict: Callable[[Any], Any], X: Any) -> Any:
         raise
     except Exception as error:  # a function of someone else's may raise anything
         what = f"predict of X of shape {X.shape}"
-        raise InputError(f"{what}: expected one label per row, but it raises {first_line(error)}.") from error
+        raise InputError(f"{what}: expected one label per row, but it raises {error_summary(error)}.") from error
     require(found.shape == (len(X),), "predict(X).shape", found.shape, f"({len(X)},), one label per row; {QUERY}")
     return found
 
 
-def codes(y: Any, classes: Any, logits: int) -> Tensor:
+def label_codes(y: Any, classes: Any, logits: int) -> Tensor:
     """Labels as logits count them: places in ``classes``, or for one logit +1 for ``classes[1]``, -1 for the other."""
     place = {name: number for number, name in enumerate(np.asarray(classes).tolist())}
     given = np.asarray(y).tolist()
@@ -134,10 +133,10 @@ def _layers(model: Any) -> list[nn.Module]:
     except InputError:
         raise
     except Exception as error:
-        raise InputError(f"model={type(model).__name__}: cannot be read ({first_line(error)}); {QUERY}.") from error
+        raise InputError(f"model={type(model).__name__}: cannot be read ({error_summary(error)}); {QUERY}.") from error
 
 
-def first_line(error: Exception) -> str:
+def error_summary(error: Exception) -> str:
     """An error in a message: its name, and what it says in its first line."""
     return f"{type(error).__name__}: {error}".splitlines()[0].rstrip(".")
 
@@ -148,7 +147,7 @@ def _checked(model: Any, layers: list[nn.Module], X_like: Any) -> nn.Module:
     try:
         module = as_float64(module).cpu().eval()
     except Exception as error:
-        raise InputError(f"model={type(model).__name__}: not in float64 ({first_line(error)}); {QUERY}.") from error
+        raise InputError(f"model={type(model).__name__}: not in float64 ({error_summary(error)}); {QUERY}.") from error
     if X_like is not None and not isinstance(model, nn.Module):
         _compare(model, module, torch.as_tensor(np.asarray(X_like, dtype=np.float64)))
     return module
@@ -184,7 +183,7 @@ def _proven(layers: list[nn.Module], X: Tensor, y: Tensor, norm: float, prove: P
         return None
     if not rest:
         return _linear(affine, X, y, norm)
-    if len(rest) == 1 and isinstance(rest[0], Duels):
+    if len(rest) == 1 and isinstance(rest[0], OneVersusOne):
         return _duels(rest[0], affine, X, y, norm)
     if len(rest) == 2 and type(rest[0]) is nn.ReLU and type(rest[1]) is nn.Linear:
         return _hidden(affine, rest[1], X, y, norm, prove)
@@ -203,7 +202,7 @@ def _linear(affine: Affine, X: Tensor, y: Tensor, norm: float) -> Tensor:
     return _nearest(margins, slopes[y], y)
 
 
-def _duels(duels: Duels, affine: Affine, X: Tensor, y: Tensor, norm: float) -> Tensor:
+def _duels(duels: OneVersusOne, affine: Affine, X: Tensor, y: Tensor, norm: float) -> Tensor:
     """The first lost duel: a class that wins all of them is the answer; where it does not, nothing is proven."""
     sizes = duels.duels(affine.slopes(affine.A, affine.B, dual(norm))[None]).abs()[0]
     rows = torch.arange(len(X), device=X.device)
@@ -282,8 +281,8 @@ def _compare(model: Any, module: nn.Module, X: Tensor) -> Tensor:
     """What the model says of some rows, (n,) as logits count; only a margin of rounding size excuses a difference."""
     with torch.no_grad():
         logits = answer(module, X, "model")
-    given = labelled(partial(decisions, model), X.numpy())
-    said = codes(given, model.classes_, 1 if logits.ndim == 1 else len(logits[0]))
+    given = predicted_labels(partial(decisions, model), X.numpy())
+    said = label_codes(given, model.classes_, 1 if logits.ndim == 1 else len(logits[0]))
     wrong = (margin_of(logits, said) < -1e-5 * logits.abs().amax().clamp(min=1e-30)).nonzero()[:, 0].tolist()
     if wrong:
         raise InputError(

@@ -14,8 +14,8 @@ from polyrelu.errors import require
 from polyrelu.nets import Net
 from polyrelu.robust.core.external_layers import ACTIVATIONS, Diagonal, UnitRows
 from polyrelu.robust.core.model_copy import QUERY, copied
-from polyrelu.robust.external.support_vectors import machine_layers
-from polyrelu.robust.external.weights import affine, numbers
+from polyrelu.robust.external.support_vector_machine import svm_layers
+from polyrelu.robust.external.weights import affine_layer, stored_numbers
 
 TINY = 1e-280  # scales below it have no inverse with full precision
 
@@ -35,9 +35,9 @@ def layers_of(model: Any) -> Iterator[nn.Module]:
     elif hasattr(model, "coefs_") and hasattr(model, "classes_"):
         yield from _perceptron(model)
     elif hasattr(model, "dual_coef_") and hasattr(model, "support_vectors_") and hasattr(model, "classes_"):
-        yield from machine_layers(model)
+        yield from svm_layers(model)
     elif hasattr(model, "coef_") and hasattr(model, "intercept_") and hasattr(model, "classes_"):
-        yield affine(np.atleast_2d(numbers(model.coef_, "coef_")), model.intercept_, _logits(model))
+        yield affine_layer(np.atleast_2d(stored_numbers(model.coef_, "coef_")), model.intercept_, _logits(model))
     else:
         fitted = "a fitted linear model, MLPClassifier, SVC, a Pipeline of one, PolyReLUClassifier or a torch module"
         require(False, "model", type(model).__name__, f"{fitted}; of another kind, {QUERY}")
@@ -65,7 +65,7 @@ def _transform(step: Any) -> Iterator[nn.Module]:
 
 def _diagonal(size: int, centre: Any = None, factor: Any = None, offset: Any = None) -> Diagonal:
     """(x - centre) factor + offset of columns; what is None does nothing."""
-    columns = [numbers(plain if given is None else given, "a column of a scaler")
+    columns = [stored_numbers(plain if given is None else given, "a column of a scaler")
                for given, plain in ((centre, 0.0), (factor, 1.0), (offset, 0.0))]  # fmt: skip
     fits = all(column.shape in ((), (size,)) for column in columns)
     require(fits, "scaler", [column.shape for column in columns], f"{size} columns, as n_features_in_ says; {QUERY}")
@@ -81,19 +81,19 @@ def _standard(step: Any) -> Iterator[nn.Module]:
 
 
 def _inverse(scale: Any) -> Any:
-    columns = numbers(scale, "scale_")
+    columns = stored_numbers(scale, "scale_")
     require(bool((abs(columns) > TINY).all()), "scale_", "0", f"columns of a scale above {TINY:g}; {QUERY}")
     return 1 / columns
 
 
 def _components(step: Any) -> Iterator[nn.Module]:
     """PCA and its kin: their centre, then their components, divided by the deviations where they whiten."""
-    rows, middle = numbers(step.components_, "components_"), getattr(step, "mean_", None)
+    rows, middle = stored_numbers(step.components_, "components_"), getattr(step, "mean_", None)
     if middle is not None:
         yield _diagonal(rows.shape[1], middle)
-    yield affine(rows, 0.0, len(rows))
+    yield affine_layer(rows, 0.0, len(rows))
     if getattr(step, "whiten", False):
-        deviations = np.sqrt(numbers(step.explained_variance_, "explained_variance_"))
+        deviations = np.sqrt(stored_numbers(step.explained_variance_, "explained_variance_"))
         least = np.finfo(np.asarray(step.explained_variance_).dtype).eps  # as PCA does
         yield _diagonal(len(rows), factor=1 / np.maximum(deviations, least))
 
@@ -118,6 +118,8 @@ def _perceptron(model: Any) -> Iterator[nn.Module]:
     layers = list(zip(model.coefs_, model.intercepts_, strict=True))
     require(len(layers) == model.n_layers_ - 1, "coefs_", len(layers), f"{model.n_layers_ - 1}, as n_layers_ says")
     for number, (weight, bias) in enumerate(layers):
-        yield affine(numbers(weight, "coefs_").T, bias, logits if number == len(layers) - 1 else weight.shape[1])
+        yield affine_layer(
+            stored_numbers(weight, "coefs_").T, bias, logits if number == len(layers) - 1 else weight.shape[1]
+        )
         if number < len(layers) - 1:
             yield ACTIVATIONS[model.activation]()

@@ -15,7 +15,7 @@ from polyrelu.errors import require
 from polyrelu.robust.core.model_copy import QUERY
 
 
-def numbers(value: Any, name: str) -> Any:
+def stored_numbers(value: Any, name: str) -> Any:
     """A float64 copy of the array, the same numbers exactly; of a sparse one too (``sparsify``)."""
     value = value.toarray() if hasattr(value, "toarray") else value
     kind = type(value)
@@ -28,9 +28,11 @@ def numbers(value: Any, name: str) -> Any:
     return array
 
 
-def affine(weight: Any, bias: Any, logits: int) -> nn.Linear:
+def affine_layer(weight: Any, bias: Any, logits: int) -> nn.Linear:
     """x -> weight x + bias with ``logits`` outputs; bias None: none."""
-    rows, shift = (torch.from_numpy(numbers(0.0 if part is None else part, "weights")) for part in (weight, bias))
+    rows, shift = (
+        torch.from_numpy(stored_numbers(0.0 if part is None else part, "weights")) for part in (weight, bias)
+    )
     fits = rows.ndim == 2 and len(rows) == logits and shift.numel() in (1, logits)
     shapes = f"{tuple(rows.shape)} and {tuple(shift.shape)}"
     require(fits, "weights", shapes, f"({logits}, D) and ({logits},), as its classes_ say; {QUERY}")
@@ -42,7 +44,7 @@ def affine(weight: Any, bias: Any, logits: int) -> nn.Linear:
     return layer.requires_grad_(False)
 
 
-def ask(model: Any, method: str, X: Any) -> Any:
+def call_with_feature_names(model: Any, method: str, X: Any) -> Any:
     """``model.method`` of a copy of plain rows, which get the names of the columns that the model was fitted on."""
     rows, names = np.array(X), getattr(model, "feature_names_in_", None)  # a scaler of copy=False writes into its rows
     if names is not None and find_spec("pandas") is not None:

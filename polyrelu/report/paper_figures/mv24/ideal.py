@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from polyrelu.report.figures.style import BLACK, BLUE, GREEN, GREY, PURPLE, VERMILION, canvas, figure_style
 from polyrelu.report.paper_figures import panels
 from polyrelu.report.paper_figures.figure import PaperFigure, Results, Run
-from polyrelu.robust.theory.bounds import centre_critical_radius
+from polyrelu.robust.theory import centre_critical_radius
 
 HALF_GAP = math.sqrt(2) / 2
 READ_OFF = {0.85: 1.0, 0.88: 0.98, 0.9: 0.8, 0.93: 0.4, 0.98: 0.035}  # Fig. 2e of Min & Vidal 2024, p = 3

@@ -5,22 +5,22 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from polyrelu.robust.distance.sphere import Difference, Part, climb, lift, span, starts
+from polyrelu.robust.distance.sphere_ascent import NetDifference, NeuronSum, ascend, common_span, lift, starts
 
 STEPS, KEEP, POLISH = 90, 16, 24  # steps inside the span; how many ends go on in the whole space, and how far
 
 
-class Search:
+class SupremumSearch:
     """The points visited and the values of f and F there; both nets in full (float64) and inside their span.
 
     X : (n, D) unit vectors; values : (2, n), f and F; evaluations : points at which f and F were evaluated
     """
 
-    def __init__(self, f: Part, F: Part, seed: int) -> None:
+    def __init__(self, f: NeuronSum, F: NeuronSum, seed: int) -> None:
         self.f, self.F = f, F
         self.generator = torch.Generator().manual_seed(seed)
         strong = f.strongest()
-        self.basis = span(strong, F)
+        self.basis = common_span(strong, F)
         self.small = strong.inside(self.basis), F.inside(self.basis)
         # of one degree, |E| is largest on the span's own sphere; otherwise x may lean out of the span
         self.leans = f.p != F.p and len(self.basis) < F.U.shape[1]
@@ -37,10 +37,10 @@ class Search:
 
     def climb_at(self, c: float) -> None:
         """Look for the largest |c f - F| from all starts and the ends of earlier climbs."""
-        ends, spent = climb(Difference(*self.small, c), self.pool, STEPS, self.generator, self.leans)
+        ends, spent = ascend(NetDifference(*self.small, c), self.pool, STEPS, self.generator, self.leans)
         self.pool = torch.cat([self.pool, ends[:KEEP]])
         lifted = lift(ends[:KEEP], self.basis, self.generator)
-        tops, more = climb(Difference(self.f, self.F, c), lifted, POLISH, self.generator, inside=False)
+        tops, more = ascend(NetDifference(self.f, self.F, c), lifted, POLISH, self.generator, inside=False)
         self.evaluations += spent + more
         self.add(tops)
 

@@ -11,7 +11,7 @@ from polyrelu.robust.attacks.starts import Anchor, Start
 from polyrelu.robust.attacks.task import Task
 
 
-class Descends:
+class GradientAttack:
     """First base of an attack, whose dataclass has these fields."""
 
     steps: int

@@ -20,27 +20,27 @@ import torch
 from torch import nn
 
 from polyrelu.errors import InputError, require
-from polyrelu.robust.core.external_layers import Duels, Kernel
+from polyrelu.robust.core.external_layers import Kernel, OneVersusOne
 from polyrelu.robust.core.model_copy import QUERY
 from polyrelu.robust.core.scaled_net import UNIT
-from polyrelu.robust.external.weights import affine, ask, numbers
+from polyrelu.robust.external.weights import affine_layer, call_with_feature_names, stored_numbers
 
 PROBES = 8  # random rows
 FITS = 1e-8  # of the size of the terms: how near a kernel machine must come to its decision function
 DECADES, TRIED = 3, 121  # where gamma is looked for, around that of the support vectors, and how finely at first
 
 
-def machine_layers(model: Any) -> Iterator[nn.Module]:
+def svm_layers(model: Any) -> Iterator[nn.Module]:
     """SVC, NuSVC: kernel values of the support vectors, their weights in each duel, and the duels if more than two."""
     kinds = ("linear", "rbf", "poly", "sigmoid")
     known = isinstance(model.dual_coef_, np.ndarray) and isinstance(model.kernel, str) and model.kernel in kinds
     require(known, "kernel", model.kernel, f"{', '.join(kinds)} on dense rows; else {QUERY}")
-    classes, vectors = len(model.classes_), numbers(model.support_vectors_, "support_vectors_")
-    dual = numbers(model.dual_coef_, "dual_coef_")
+    classes, vectors = len(model.classes_), stored_numbers(model.support_vectors_, "support_vectors_")
+    dual = stored_numbers(model.dual_coef_, "dual_coef_")
     dual = _dual_of_duels(dual, model.n_support_) if classes > 2 else dual
-    yield from _confirmed(model, vectors, affine(dual, model.intercept_, classes * (classes - 1) // 2))
+    yield from _confirmed(model, vectors, affine_layer(dual, model.intercept_, classes * (classes - 1) // 2))
     if classes > 2:
-        yield Duels(classes, bool(model.break_ties) and model.decision_function_shape == "ovr")
+        yield OneVersusOne(classes, bool(model.break_ties) and model.decision_function_shape == "ovr")
 
 
 def _confirmed(model: Any, vectors: Any, duels: nn.Linear) -> tuple[nn.Module, nn.Module]:
@@ -58,7 +58,7 @@ def _confirmed(model: Any, vectors: Any, duels: nn.Linear) -> tuple[nn.Module, n
             return ((duels(hidden) - wanted) / (hidden.abs() @ duels.weight.abs().T + duels.bias.abs())).numpy()
 
     if model.kernel == "linear":
-        inner = affine(vectors, None, len(vectors))
+        inner = affine_layer(vectors, None, len(vectors))
         with torch.no_grad():
             terms = rows.abs() @ inner.weight.abs().T @ duels.weight.abs().T + duels.bias.abs()
             fits = (duels(inner(rows)) - wanted).abs() <= 4 * (sum(vectors.shape) + 16) * UNIT * terms
@@ -98,7 +98,7 @@ def _duel_values(model: Any, Z: Any) -> Any:
     """Its decision function, one column for every pair of classes (one for two classes)."""
     try:
         twin = copy.copy(model).set_params(decision_function_shape="ovo")
-        values = np.asarray(ask(twin, "decision_function", Z), dtype=np.float64)
+        values = np.asarray(call_with_feature_names(twin, "decision_function", Z), dtype=np.float64)
         return values.reshape(len(Z), -1)
     except Exception as error:  # a class of someone else's may do anything
         raise InputError(f"model={type(model).__name__}: its decision_function fails ({error}); {QUERY}.") from error

@@ -22,7 +22,7 @@ RANDOM, NEURONS = 64, 32  # random starts, starts at neurons
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class NeuronSum:
     """sum_j a_j relu(<x, u_j>)^p in float64; ``U`` (h, m), ``a`` (h,)."""
 
     U: Tensor
@@ -39,25 +39,25 @@ class Part:
         rise = (Z > 0).to(Z) if self.p == 1 else self.p * Z.relu().pow(self.p - 1)
         return (rise * self.a) @ self.U
 
-    def strongest(self) -> Part:
+    def strongest(self) -> NeuronSum:
         """Without the weakest neurons, together at most half of what is negligible."""
         size = self.a.abs()
         order = size.argsort()
         weak = order[size[order].cumsum(0) <= NEGLIGIBLE / 2 * size.sum()]
         keep = torch.ones_like(size, dtype=torch.bool)
         keep[weak] = False
-        return Part(self.U[keep], self.a[keep], self.p)
+        return NeuronSum(self.U[keep], self.a[keep], self.p)
 
-    def inside(self, basis: Tensor) -> Part:
+    def inside(self, basis: Tensor) -> NeuronSum:
         """Directions by their coordinates in the rows of ``basis``."""
-        return Part(self.U @ basis.T, self.a, self.p)
+        return NeuronSum(self.U @ basis.T, self.a, self.p)
 
 
-class Difference(NamedTuple):
+class NetDifference(NamedTuple):
     """E = c f - F."""
 
-    f: Part
-    F: Part
+    f: NeuronSum
+    F: NeuronSum
     c: float
 
     def values(self, X: Tensor) -> Tensor:
@@ -69,7 +69,7 @@ class Difference(NamedTuple):
         return self.c * self.f.slopes(X) - self.F.slopes(X)
 
 
-def span(f: Part, F: Part) -> Tensor:
+def common_span(f: NeuronSum, F: NeuronSum) -> Tensor:
     """Orthonormal rows for all of F's directions and those f really uses (module docstring for "really")."""
     basis = _orthonormal(F.U)
     rest = f.U - f.U @ basis.T @ basis
@@ -96,7 +96,7 @@ def _unit(rows: Tensor) -> Tensor:
     return rows / lengths(rows, 2.0)[:, None].clamp(min=1e-300)
 
 
-def starts(f: Part, F: Part, generator: torch.Generator) -> Tensor:
+def starts(f: NeuronSum, F: NeuronSum, generator: torch.Generator) -> Tensor:
     """Neurons, sums of each class, sums and differences of pairs of F's neurons, all of these negated, and random."""
     strongest = f.a.abs().argsort(descending=True)[:NEURONS]
     first, second = torch.combinations(torch.arange(min(len(F.a), NEURONS))).unbind(dim=1)
@@ -108,7 +108,7 @@ def starts(f: Part, F: Part, generator: torch.Generator) -> Tensor:
     return _unit(found[lengths(found, 2.0) > 1e-9])
 
 
-def climb(E: Difference, X: Tensor, steps: int, generator: torch.Generator, inside: bool) -> tuple[Tensor, int]:
+def ascend(E: NetDifference, X: Tensor, steps: int, generator: torch.Generator, inside: bool) -> tuple[Tensor, int]:
     """Rows where |E| is locally largest, largest first, and how many points were evaluated.
 
     X <- X + eta g/|g| back on the sphere (in the ball if ``inside``), kept only where |E| grows (so the answer is never
