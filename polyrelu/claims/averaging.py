@@ -18,8 +18,10 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from polyrelu.bias import decompose
-from polyrelu.claims.averaging_nets import Pair, TwoSided, trained_pair
-from polyrelu.claims.claim import Claim, Experiment, Measured, Profile, Standing, at_least, at_most, near
+from polyrelu.claims.claim import Claim, Standing, at_least, at_most, near
+from polyrelu.claims.experiment import Experiment, Measured
+from polyrelu.claims.profile import Profile
+from polyrelu.claims.setups.averaging_nets import Pair, TwoSided, trained_pair
 from polyrelu.data import OrthonormalMixture
 from polyrelu.nets import AverageClassifier, CentreClassifier
 

@@ -18,8 +18,10 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy, normalize
 
 from polyrelu.claims.averaging import AVERAGED, DATA, POINTS, RULES, nets, right, rounded
-from polyrelu.claims.averaging_nets import Pair, TwoSided, accuracy, pgd, radii, trained_pair
-from polyrelu.claims.claim import Claim, Experiment, Measured, Profile, Standing, Verdict, at_least, at_most, near
+from polyrelu.claims.claim import Claim, Standing, Verdict, at_least, at_most, near
+from polyrelu.claims.experiment import Experiment, Measured
+from polyrelu.claims.profile import Profile
+from polyrelu.claims.setups.averaging_nets import Pair, TwoSided, accuracy, pgd, radii, trained_pair
 from polyrelu.data import Dataset
 
 PAPER = math.sqrt(3072)

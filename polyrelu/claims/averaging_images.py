@@ -18,9 +18,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from polyrelu.claims.averaging_heads import head, patterns
-from polyrelu.claims.claim import Claim, Experiment, Measured, Profile, Standing, at_least, at_most
-from polyrelu.claims.nets_of_images import TASKS, Task, halved, needs, pictures, trained
+from polyrelu.claims.claim import Claim, Standing, at_least, at_most
+from polyrelu.claims.experiment import Experiment, Measured
+from polyrelu.claims.profile import Profile
+from polyrelu.claims.setups.averaging_heads import head, patterns
+from polyrelu.claims.setups.image_nets import TASKS, Task, halved, needs, pictures, trained
 from polyrelu.robust.attacks import strongest
 
 Score = Callable[[Tensor], Tensor]

@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from polyrelu.claims.averaging_images import ATTACK, ODDS, OWN, READ_OUT, STRONGEST, gains, robustness
-from polyrelu.claims.claim import Claim, Experiment, Measured, Profile, Standing, at_least
-from polyrelu.claims.nets_of_images import Task, needs
+from polyrelu.claims.claim import Claim, Standing, at_least
+from polyrelu.claims.experiment import Experiment, Measured
+from polyrelu.claims.profile import Profile
+from polyrelu.claims.setups.image_nets import Task, needs
 
 MNIST = Task("mnist-full", "parity", 1, 150, (0.4, 1.0), 0.4, samples=20_000, blocks=(1, 1, 1), width=8)
 CIFAR = Task("cifar10", "halves", 2, 150, (0.08, 0.24), 0.08, samples=20_000, blocks=(1, 1, 1), width=8)

@@ -17,8 +17,10 @@ from torch.nn.functional import normalize
 
 from polyrelu.bias import decompose
 from polyrelu.claims.averaging import AVERAGED, NETS, RULES, nets
-from polyrelu.claims.averaging_nets import RECIPES, Recipe, TwoSided, radii, trained_pair
-from polyrelu.claims.claim import Claim, Experiment, Measured, Profile, Standing, Verdict, at_most, near
+from polyrelu.claims.claim import Claim, Standing, Verdict, at_most, near
+from polyrelu.claims.experiment import Experiment, Measured
+from polyrelu.claims.profile import Profile
+from polyrelu.claims.setups.averaging_nets import RECIPES, Recipe, TwoSided, radii, trained_pair
 from polyrelu.claims.universal import slope
 from polyrelu.data import Dataset, OrthonormalMixture
 

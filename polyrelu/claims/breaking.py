@@ -10,21 +10,10 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from polyrelu.claims import compared
-from polyrelu.claims.claim import (
-    Check,
-    Claim,
-    Experiment,
-    Measured,
-    Profile,
-    Standing,
-    Verdict,
-    at_least,
-    at_most,
-    near,
-)
-from polyrelu.claims.compared import drawn
-from polyrelu.claims.nets_of_mixtures import ideal, trained
+from polyrelu.claims.claim import Check, Claim, Standing, Verdict, at_least, at_most, near
+from polyrelu.claims.experiment import Experiment, Measured
+from polyrelu.claims.profile import Profile
+from polyrelu.claims.setups.mixture_nets import ideal, sorted_radii, trained
 from polyrelu.data import Dataset
 from polyrelu.nets import PolyReLUNet
 from polyrelu.robust import bracket, curve, relative_gaps
@@ -79,7 +68,7 @@ def breaking(profile: Profile, seed: int, p: float) -> Measured:
     values |= {f"p = {p:g}: certified accuracy at {r:g}": line.certified(r) for r in LOOK[p]}
     values |= {f"p = {p:g}: published attack at {r:g}": a for r, a in zip(TRIED[p], left, strict=True)}
     values |= {f"p = {p:g}: median radius": line.median_radius.upper}
-    return Measured(values, {"p": p, **drawn(radii), "published radii": TRIED[p], "published attack": left})
+    return Measured(values, {"p": p, **sorted_radii(radii), "published radii": TRIED[p], "published attack": left})
 
 
 def agree(profile: Profile, seed: int, p: float) -> Measured:
@@ -92,7 +81,7 @@ def agree(profile: Profile, seed: int, p: float) -> Measured:
         f"p = {p:g}: largest gap": float(relative_gaps(radii).max()),
         f"p = {p:g}: median radius": median.upper,
     }
-    return Measured(values, {"p": p, **drawn(radii)})
+    return Measured(values, {"p": p, **sorted_radii(radii)})
 
 
 def repeats(profile: Profile, seed: int, p: float, repeat: int) -> Measured:
@@ -217,5 +206,4 @@ CLAIMS: tuple[Claim, ...] = (
         experiment=BAND,
         checks=tuple(at_most(f"p = {p}: width of the band of median radii", 0.02) for p in (1, 3)),
     ),
-    *compared.CLAIMS,
 )

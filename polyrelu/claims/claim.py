@@ -10,16 +10,17 @@ A number lies where it should when ``low <= value <= high`` for every seed.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Literal, TypeVar, final
+from typing import TYPE_CHECKING, final
 
+from polyrelu.claims.profile import Profile
+from polyrelu.claims.quantity import Key
 from polyrelu.errors import require
 
-Profile = Literal["quick", "paper"]
-PROFILES: tuple[Profile, ...] = ("quick", "paper")
-T = TypeVar("T")
+if TYPE_CHECKING:
+    from polyrelu.claims.experiment import Experiment
 
 
 class Standing(Enum):
@@ -45,77 +46,44 @@ class Verdict(Enum):
 @final
 @dataclass(frozen=True)
 class Check:
-    """``low <= number <= high``; ``published`` is what the source gives for this number, if it gives one."""
+    """``low <= quantity <= high``; ``published`` is what the source gives for this number, if it gives one."""
 
-    name: str
+    quantity: Key
     low: float = -math.inf
     high: float = math.inf
     published: float | None = None
 
     def __post_init__(self) -> None:
-        require(self.low <= self.high, "low", self.low, f"a bound <= high={self.high} in the check of {self.name}")
+        require(self.low <= self.high, "low", self.low, f"a bound <= high={self.high} in the check of {self.quantity}")
         bounded = math.isfinite(self.low) or math.isfinite(self.high)
-        require(bounded, "low", self.low, f"a finite bound, or the check of {self.name} cannot fail")
+        require(bounded, "low", self.low, f"a finite bound, or the check of {self.quantity} cannot fail")
 
     def holds(self, value: float) -> bool:
         """Does the number lie where it should? NaN never does."""
         return self.low <= value <= self.high
 
 
-def near(name: str, value: float, tolerance: float, published: float | None = None) -> Check:
-    """``|number - value| <= tolerance``; ``value`` is the published one unless another is given."""
-    return Check(name, value - tolerance, value + tolerance, value if published is None else published)
+def near(quantity: Key, value: float, tolerance: float, published: float | None = None) -> Check:
+    """``|quantity - value| <= tolerance``; ``value`` is the published one unless another is given."""
+    return Check(quantity, value - tolerance, value + tolerance, value if published is None else published)
 
 
-def at_least(name: str, bound: float, published: float | None = None) -> Check:
-    """``number >= bound``."""
-    return Check(name, low=bound, published=published)
+def at_least(quantity: Key, bound: float, published: float | None = None) -> Check:
+    """``quantity >= bound``."""
+    return Check(quantity, low=bound, published=published)
 
 
-def at_most(name: str, bound: float, published: float | None = None) -> Check:
-    """``number <= bound``."""
-    return Check(name, high=bound, published=published)
-
-
-@final
-@dataclass(frozen=True)
-class Measured:
-    """What one run of an experiment gave: ``values`` are judged, ``data`` are drawn, ``note`` is read.
-
-    Everything is plain: numbers, text, and lists and dictionaries of them (NumPy arrays and tensors become lists).
-    """
-
-    values: Mapping[str, float]
-    data: Mapping[str, Any] = field(default_factory=dict)
-    note: str = ""
+def at_most(quantity: Key, bound: float, published: float | None = None) -> Check:
+    """``quantity <= bound``."""
+    return Check(quantity, high=bound, published=published)
 
 
 @final
-@dataclass(frozen=True)
-class Experiment:
-    """``run(profile, seed, **part) -> Measured``, for every part and every seed; claims may share one.
-
-    The values of all parts are put together, so their names must differ; ``combine`` adds what only all parts can tell
-    (a slope, an order). ``needs(profile)`` says why it cannot run there, or "".
-    """
-
-    run: Callable[..., Measured]
-    parts: Callable[[Profile], Sequence[Mapping[str, Any]]] = lambda profile: ({},)
-    repeats: Mapping[Profile, int] = field(default_factory=lambda: {"quick": 2, "paper": 1})
-    combine: Callable[[Mapping[str, float]], Mapping[str, float]] = lambda values: {}
-    needs: Callable[[Profile], str] = lambda profile: ""
-
-    @property
-    def name(self) -> str:
-        """As "module.function"; where results and figures find it."""
-        return f"{self.run.__module__.rpartition('.')[2]}.{self.run.__name__}"
-
-
-@final
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Claim:
     """One sentence of a paper and its test.
 
+    ``experiment``: the name of the one that measures its numbers, such as "mv25.phases.random_start".
     ``published``: what the source gives, as text. ``settings``: in words, what is run. ``checks``: where the numbers
     must lie for the claim to be reproduced. ``why``: where they must lie to show that the source's number is an
     artefact. ``reason``: what we know about a claim that is not simply reproduced. ``expects``: the verdict we stand
@@ -130,19 +98,14 @@ class Claim:
     standing: Standing
     published: str
     settings: str | Mapping[Profile, str]
-    experiment: Experiment
+    experiment: str | Experiment
     checks: tuple[Check, ...] | Mapping[Profile, tuple[Check, ...]]
     why: tuple[Check, ...] | Mapping[Profile, tuple[Check, ...]] = ()
     reason: str | Mapping[Profile, str] = ""
     expects: Verdict | Mapping[Profile, Verdict] = Verdict.REPRODUCED
-    shown: str = ""
+    shown: Key = ""
 
     @property
     def group(self) -> str:
         """The letter of its id."""
         return self.id[0]
-
-
-def at(choice: T | Mapping[Profile, T], profile: Profile) -> T:
-    """The one for this profile."""
-    return choice[profile] if isinstance(choice, Mapping) else choice

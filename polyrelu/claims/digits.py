@@ -12,8 +12,10 @@ from collections.abc import Mapping
 from itertools import pairwise
 
 from polyrelu.bias import feature_stable_rank
-from polyrelu.claims.claim import Check, Claim, Experiment, Measured, Profile, Standing, at_least, at_most, near
-from polyrelu.claims.nets_of_digits import NAMES, needs_mnist, published_attack, sides, trained
+from polyrelu.claims.claim import Check, Claim, Standing, at_least, at_most, near
+from polyrelu.claims.experiment import Experiment, Measured
+from polyrelu.claims.profile import Profile
+from polyrelu.claims.setups.digit_nets import NAMES, needs_mnist, published_attack, sides, trained
 from polyrelu.robust import Budget, bracket
 
 POWERS = (1, 2, 3, 4)

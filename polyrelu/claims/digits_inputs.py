@@ -8,8 +8,10 @@ from __future__ import annotations
 import math
 
 from polyrelu.bias import correlation
-from polyrelu.claims.claim import Claim, Experiment, Measured, Profile, Standing, at_least, at_most, near
-from polyrelu.claims.nets_of_digits import RECIPES, accuracy, images, needs_mnist
+from polyrelu.claims.claim import Claim, Standing, at_least, at_most, near
+from polyrelu.claims.experiment import Experiment, Measured
+from polyrelu.claims.profile import Profile
+from polyrelu.claims.setups.digit_nets import RECIPES, accuracy, images, needs_mnist
 from polyrelu.data import Dataset, read
 from polyrelu.nets import PolyReLUNet
 from polyrelu.train import Until, descend

@@ -9,9 +9,11 @@ import math
 from collections.abc import Mapping
 from itertools import pairwise
 
-from polyrelu.claims.claim import Claim, Experiment, Measured, Profile, Standing, at_least
+from polyrelu.claims.claim import Claim, Standing, at_least
 from polyrelu.claims.digits import CURVE, POWERS, RADII
-from polyrelu.claims.nets_of_digits import needs_mnist, published_attack, sides, trained
+from polyrelu.claims.experiment import Experiment, Measured
+from polyrelu.claims.profile import Profile
+from polyrelu.claims.setups.digit_nets import needs_mnist, published_attack, sides, trained
 
 LATE = 10  # epochs over which the accuracy is averaged
 

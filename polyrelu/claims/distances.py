@@ -12,9 +12,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from polyrelu.claims.claim import Check, Claim, Experiment, Measured, Profile, Standing, Verdict, at_least, near
-from polyrelu.claims.nets_of_mixtures import ideal, trained
+from polyrelu.claims.claim import Check, Claim, Standing, Verdict, at_least, near
+from polyrelu.claims.experiment import Experiment, Measured
 from polyrelu.claims.neurons import TWENTY, TWENTY_SETTINGS
+from polyrelu.claims.profile import Profile
+from polyrelu.claims.setups.mixture_nets import ideal, trained
 from polyrelu.robust import dist
 from polyrelu.robust.distance import NeuronSum, common_span, neuron_sum_of, published_c
 

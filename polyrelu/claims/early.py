@@ -17,8 +17,10 @@ import numpy as np
 import torch
 
 from polyrelu.bias import cones, median_alignment, phases, weight_stable_ranks
-from polyrelu.claims.claim import Check, Claim, Experiment, Measured, Profile, Standing, at_least, at_most
-from polyrelu.claims.planar import RATE, SCALE, WIDTH, first_layer, orthogonal_points, toy_cones
+from polyrelu.claims.claim import Check, Claim, Standing, at_least, at_most
+from polyrelu.claims.experiment import Experiment, Measured
+from polyrelu.claims.profile import Profile
+from polyrelu.claims.setups.planar import RATE, SCALE, WIDTH, first_layer, orthogonal_points, toy_cones
 from polyrelu.data import Dataset, read
 from polyrelu.data.images import cached
 from polyrelu.nets import PolyReLUNet

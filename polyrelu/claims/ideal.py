@@ -16,7 +16,9 @@ import numpy.typing as npt
 import torch
 from scipy.stats import norm
 
-from polyrelu.claims.claim import Check, Claim, Experiment, Measured, Profile, Standing, at_least, at_most, near
+from polyrelu.claims.claim import Check, Claim, Standing, at_least, at_most, near
+from polyrelu.claims.experiment import Experiment, Measured
+from polyrelu.claims.profile import Profile
 from polyrelu.data import OrthonormalMixture
 from polyrelu.nets import AverageClassifier, CentreClassifier
 from polyrelu.robust import bracket, centre_radius, curve

@@ -16,9 +16,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from polyrelu.claims.claim import Claim, Experiment, Measured, Profile, Standing, Verdict, at_least, at_most, near
+from polyrelu.claims.claim import Claim, Standing, Verdict, at_least, at_most, near
+from polyrelu.claims.experiment import Experiment, Measured
 from polyrelu.claims.ideal import HALF_GAP, expected, mixture_of
-from polyrelu.claims.nets_of_mixtures import ideal
+from polyrelu.claims.profile import Profile
+from polyrelu.claims.setups.mixture_nets import ideal
 from polyrelu.nets import PolyReLUNet
 from polyrelu.robust import bracket, curve, lengths
 from polyrelu.robust.attacks import (

@@ -11,11 +11,12 @@ import math
 
 import numpy as np
 import torch
-from torch import Tensor
 
-from polyrelu.claims.claim import Check, Claim, Experiment, Measured, Profile, Standing, at_least, near
+from polyrelu.claims.claim import Check, Claim, Standing, at_least, near
+from polyrelu.claims.experiment import Experiment, Measured
 from polyrelu.claims.ideal import HALF_GAP, expected, mixture_of
-from polyrelu.claims.nets_of_mixtures import ideal, trained
+from polyrelu.claims.profile import Profile
+from polyrelu.claims.setups.mixture_nets import ideal, proven_for_bayes, trained
 from polyrelu.data import Dataset, OrthonormalMixture
 from polyrelu.nets import BayesClassifier, CentreClassifier, NearestCentre
 from polyrelu.robust import Score, bracket, curve
@@ -101,14 +102,6 @@ def bayes(profile: Profile, seed: int) -> Measured:
                 "r50 of F^(3), attacked": found.median_radius.upper,
             }
     return Measured(values)
-
-
-def proven_for_bayes(X: Tensor, y: Tensor, mixture: OrthonormalMixture) -> Tensor:
-    """(max_own <x,mu_k> - max_opp <x,mu_l> - (alpha^2/D) log K_opp)_+/sqrt(2) <= radius of f* at x."""
-    scores, positive = X @ mixture.directions.T, mixture.labels > 0
-    ahead = y * (scores[:, positive].amax(dim=1) - scores[:, ~positive].amax(dim=1))
-    opposite = torch.where(y > 0, mixture.negative, mixture.positive).to(X)
-    return ((ahead - mixture.noise_std**2 * opposite.log()) / math.sqrt(2)).clamp(min=0)
 
 
 def towards_bayes(profile: Profile, seed: int) -> Measured:

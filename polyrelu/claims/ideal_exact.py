@@ -14,8 +14,10 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from torch import Tensor
 
-from polyrelu.claims.claim import Claim, Experiment, Measured, Profile, Standing, at_most
+from polyrelu.claims.claim import Claim, Standing, at_most
+from polyrelu.claims.experiment import Experiment, Measured
 from polyrelu.claims.ideal import expected, mixture_of
+from polyrelu.claims.profile import Profile
 from polyrelu.nets import AverageClassifier, CentreClassifier
 from polyrelu.robust import Budget, average_radius, bracket, centre_radius, dist, relative_gaps
 

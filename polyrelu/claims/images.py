@@ -18,7 +18,9 @@ import torch
 from torch import nn
 
 from polyrelu.bias import layers, margin_history, margins
-from polyrelu.claims.claim import Check, Claim, Experiment, Measured, Profile, Standing, at_least, at_most, near
+from polyrelu.claims.claim import Check, Claim, Standing, at_least, at_most, near
+from polyrelu.claims.experiment import Experiment, Measured
+from polyrelu.claims.profile import Profile
 from polyrelu.data import Dataset, read
 from polyrelu.data.images import cached
 from polyrelu.nets import SmallCNN

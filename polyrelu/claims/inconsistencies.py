@@ -19,7 +19,9 @@ from polyrelu.claims import (
     inconsistencies_estimators,
     inconsistencies_trained,
 )
-from polyrelu.claims.claim import Claim, Experiment, Measured, Profile, Standing, Verdict, at_least, at_most, near
+from polyrelu.claims.claim import Claim, Standing, Verdict, at_least, at_most, near
+from polyrelu.claims.experiment import Experiment, Measured
+from polyrelu.claims.profile import Profile
 from polyrelu.data import OrthonormalMixture
 from polyrelu.errors import InputError
 from polyrelu.nets import CentreClassifier, PolyReLUNet, unit_rows
@@ -134,75 +136,77 @@ def _unmeasured(name: str, needs: str) -> Experiment:
 
 CLAIMS: tuple[Claim, ...] = (
     Claim(
-        "I9",
-        "The network is printed without any division by |x|, the nets of the image experiments divide by |x|^(p−1).",
-        "MV24",
-        "definition of the network, against the code",
-        Standing.PRINTED,
-        "degree p in x",
-        {
+        id="I9",
+        sentence="The network is printed without any division by |x|, the nets of the image experiments divide by "
+        "|x|^(p−1).",
+        paper="MV24",
+        where="definition of the network, against the code",
+        standing=Standing.PRINTED,
+        published="degree p in x",
+        settings={
             "quick": "A net of 64 inputs, 64 neurons and 10 logits, p = 4, Kaiming start, x centred, bias taken off.",
             "paper": "A net of 784 inputs, 500 neurons and 10 logits, p = 4, Kaiming start, x centred, bias taken off.",
         },
-        Experiment(degree_of_image_nets),
-        (near("degree in x of the image nets, p = 4", 4.0, 1e-6),),
-        (
+        experiment=Experiment(degree_of_image_nets),
+        checks=(near("degree in x of the image nets, p = 4", 4.0, 1e-6),),
+        why=(
             near("degree in x of the image nets, p = 4", 1.0, 1e-9),
             near("degree in x of the printed formula, p = 4", 4.0, 1e-9),
         ),
-        "Scaling the centred image by c scales the logits by c and not by c^p, so results on images are about "
+        reason="Scaling the centred image by c scales the logits by c and not by c^p, so results on images are about "
         "another function of x than the theorems.",
-        Verdict.ARTEFACT,
+        expects=Verdict.ARTEFACT,
     ),
     Claim(
-        "I10",
-        "Proposition 3 is printed for 1-homogeneous f, but F^(p) and the nets it is used for have degree p in x.",
-        "MV25",
-        "Proposition 3",
-        Standing.PRINTED,
-        "degree 1",
-        {
+        id="I10",
+        sentence="Proposition 3 is printed for 1-homogeneous f, but F^(p) and the nets it is used for have degree p in "
+        "x.",
+        paper="MV25",
+        where="Proposition 3",
+        standing=Standing.PRINTED,
+        published="degree 1",
+        settings={
             "quick": "F^(3) and a random net with p = 3, D = 100.",
             "paper": "F^(3) and a random net with p = 3, D = 1000.",
         },
-        Experiment(degree_of_centres),
-        (near("degree in x of F^(3)", 1.0, 1e-6),),
-        (near("degree in x of F^(3)", 3.0, 1e-9), near("degree in x of a net, p = 3", 3.0, 1e-9)),
-        "Read p-homogeneous: for p > 1 neither F^(p) nor any of the nets is 1-homogeneous.",
-        Verdict.ARTEFACT,
+        experiment=Experiment(degree_of_centres),
+        checks=(near("degree in x of F^(3)", 1.0, 1e-6),),
+        why=(near("degree in x of F^(3)", 3.0, 1e-9), near("degree in x of a net, p = 3", 3.0, 1e-9)),
+        reason="Read p-homogeneous: for p > 1 neither F^(p) nor any of the nets is 1-homogeneous.",
+        expects=Verdict.ARTEFACT,
     ),
     Claim(
-        "I11",
-        "The loss-based rate is said to give a margin 10 times that of the constant rate; the printed margins are "
-        "1.2e-3 and 1.8e-4.",
-        "LL20",
-        "text, against its printed margins",
-        Standing.PRINTED,
-        "10 times",
-        "Arithmetic on two printed numbers; the same at both sizes.",
-        Experiment(margin_ratio),
-        (near("ratio of the printed margins", 10.0, 0.5),),
-        (near("ratio of the printed margins", 6.67, 0.01), at_most("largest by rounding", 7.2)),
-        "The two numbers give 6.7, and whatever they were rounded from at most 7.2.",
-        Verdict.ARTEFACT,
+        id="I11",
+        sentence="The loss-based rate is said to give a margin 10 times that of the constant rate; the printed margins "
+        "are 1.2e-3 and 1.8e-4.",
+        paper="LL20",
+        where="text, against its printed margins",
+        standing=Standing.PRINTED,
+        published="10 times",
+        settings="Arithmetic on two printed numbers; the same at both sizes.",
+        experiment=Experiment(margin_ratio),
+        checks=(near("ratio of the printed margins", 10.0, 0.5),),
+        why=(near("ratio of the printed margins", 6.67, 0.01), at_most("largest by rounding", 7.2)),
+        reason="The two numbers give 6.7, and whatever they were rounded from at most 7.2.",
+        expects=Verdict.ARTEFACT,
     ),
     Claim(
-        "I17",
-        "The poster's alignment formula d/dt w/|w| ≈ P⊥ x^(p)(w) has no factor sign(v), so that all neurons would "
-        "move alike.",
-        "MV25",
-        "poster, alignment phase",
-        Standing.PRINTED,
-        "cosine 1 for every neuron",
-        {
+        id="I17",
+        sentence="The poster's alignment formula d/dt w/|w| ≈ P⊥ x^(p)(w) has no factor sign(v), so that all neurons "
+        "would move alike.",
+        paper="MV25",
+        where="poster, alignment phase",
+        standing=Standing.PRINTED,
+        published="cosine 1 for every neuron",
+        settings={
             "quick": "Gradient of the summed exponential loss at start 1e-8, D = 20, 3+2 clusters, 50 neurons, p = 1 "
             "and 3.",
             "paper": "Gradient of the summed exponential loss at start 1e-8, D = 1000, 3+2 clusters, 1000 neurons, p "
             "= 1 and 3.",
         },
-        Experiment(missing_sign),
-        tuple(at_least(f"cosine to the printed formula, worst neuron, p = {p}", 0.999, 1.0) for p in (1, 3)),
-        tuple(
+        experiment=Experiment(missing_sign),
+        checks=tuple(at_least(f"cosine to the printed formula, worst neuron, p = {p}", 0.999, 1.0) for p in (1, 3)),
+        why=tuple(
             check
             for p in (1, 3)
             for check in (
@@ -211,22 +215,22 @@ CLAIMS: tuple[Claim, ...] = (
                 at_most(f"the same, best neuron with v < 0, p = {p}", -0.999),
             )
         ),
-        "Neurons with v < 0 move exactly the other way. With the factor sign(v) the formula is right for all.",
-        Verdict.ARTEFACT,
+        reason="Neurons with v < 0 move exactly the other way. With the factor sign(v) the formula is right for all.",
+        expects=Verdict.ARTEFACT,
     ),
     Claim(
-        "I20",
-        "Theorem 1(b) asks for δ < √2 on one poster and allows δ = √2 on the other.",
-        "MV24",
-        "Theorem 1(b), both posters",
-        Standing.PRINTED,
-        "δ = √2 is radius 0",
-        {
+        id="I20",
+        sentence="Theorem 1(b) asks for δ < √2 on one poster and allows δ = √2 on the other.",
+        paper="MV24",
+        where="Theorem 1(b), both posters",
+        standing=Standing.PRINTED,
+        published="δ = √2 is radius 0",
+        settings={
             "quick": "Exact radii of F^(3), 6+4 clusters, 4000 points; α = 3, D = 100 and α = .7, D = 1000.",
             "paper": "Exact radii of F^(3), 6+4 clusters, 20 000 points; α = 3, D = 100 and α = .7, D = 1000.",
         },
-        Experiment(largest_delta),
-        (
+        experiment=Experiment(largest_delta),
+        checks=(
             near("accuracy at δ = √2 minus clean accuracy, α = 3", 0.0, 1e-9),
             near("accuracy at δ = √2 minus clean accuracy, α = 0.7", 0.0, 1e-9),
             at_least("clean accuracy minus the bound at δ = √2, α = 0.7", 0.0),
@@ -234,51 +238,51 @@ CLAIMS: tuple[Claim, ...] = (
         reason="Both readings are right: at δ = √2 the statement is about clean accuracy, and holds.",
     ),
     Claim(
-        "I22",
-        "The reproducibility table prints the scales of the start as “10 7” and “1 10 4”.",
-        "MV25",
-        "reproducibility table",
-        Standing.SECONDARY,
-        "“10 7”, “1 10 4”",
-        "Nothing to run.",
-        _unmeasured(
+        id="I22",
+        sentence="The reproducibility table prints the scales of the start as “10 7” and “1 10 4”.",
+        paper="MV25",
+        where="reproducibility table",
+        standing=Standing.SECONDARY,
+        published="“10 7”, “1 10 4”",
+        settings="Nothing to run.",
+        experiment=_unmeasured(
             "lost_signs",
             "Signs were lost in print, nothing to measure: read ε = 1e-7, and 1e-4 as the variance of an entry.",
         ),
-        (),
+        checks=(),
         expects=Verdict.NOT_RUN,
     ),
     Claim(
-        "I23",
-        "The loss is defined as ½(y − f)², and its plotted curve starts at 1.0 although f is about 0 there.",
-        "MV25",
-        "Fig. 5, against the definition of the loss",
-        Standing.READ_OFF,
-        "1.0",
-        {
+        id="I23",
+        sentence="The loss is defined as ½(y − f)², and its plotted curve starts at 1.0 although f is about 0 there.",
+        paper="MV25",
+        where="Fig. 5, against the definition of the loss",
+        standing=Standing.READ_OFF,
+        published="1.0",
+        settings={
             "quick": "D = 100, 5+5 clusters, 1000 points, 100 neurons, start 1e-7.",
             "paper": "D = 1000, 5+5 clusters, 5000 points, 100 neurons, start 1e-7.",
         },
-        Experiment(starting_loss),
-        (near("mean of ½(y − f)² at the start", 1.0, 0.02),),
-        (near("mean of ½(y − f)² at the start", 0.5, 1e-6), near("mean of (y − f)²", 1.0, 1e-6)),
-        "The mean of ½(y − f)² is .5 at f = 0; 1.0 is what the mean of (y − f)², without the ½, gives.",
-        Verdict.ARTEFACT,
+        experiment=Experiment(starting_loss),
+        checks=(near("mean of ½(y − f)² at the start", 1.0, 0.02),),
+        why=(near("mean of ½(y − f)² at the start", 0.5, 1e-6), near("mean of (y − f)²", 1.0, 1e-6)),
+        reason="The mean of ½(y − f)² is .5 at f = 0; 1.0 is what the mean of (y − f)², without the ½, gives.",
+        expects=Verdict.ARTEFACT,
     ),
     Claim(
-        "I24",
-        "The slides cite Theorem “5.5”, Frei et al. “2024” and Lyu et al. “20”, and write O(√d) for a radius of "
-        "order √d.",
-        "LPLL25",
-        "slides",
-        Standing.PRINTED,
-        "Theorem 5.5; 2024; 20; O(√d)",
-        "Nothing to run.",
-        _unmeasured(
+        id="I24",
+        sentence="The slides cite Theorem “5.5”, Frei et al. “2024” and Lyu et al. “20”, and write O(√d) for a radius "
+        "of order √d.",
+        paper="LPLL25",
+        where="slides",
+        standing=Standing.PRINTED,
+        published="Theorem 5.5; 2024; 20; O(√d)",
+        settings="Nothing to run.",
+        experiment=_unmeasured(
             "citations",
             "Citations, nothing to measure: read Theorem 4.7, Frei et al. 2023, Lyu et al. 2021, and Θ(√d).",
         ),
-        (),
+        checks=(),
         expects=Verdict.NOT_RUN,
     ),
     *inconsistencies_averages.CLAIMS,

@@ -6,8 +6,10 @@ import dataclasses
 import math
 from collections.abc import Mapping
 
-from polyrelu.claims.claim import Claim, Experiment, Measured, Profile, Standing, Verdict, at_most, near
-from polyrelu.claims.nets_of_digits import Head, accuracy, needs_mnist, published_attack, trained
+from polyrelu.claims.claim import Claim, Standing, Verdict, at_most, near
+from polyrelu.claims.experiment import Experiment, Measured
+from polyrelu.claims.profile import Profile
+from polyrelu.claims.setups.digit_nets import Head, accuracy, needs_mnist, published_attack, trained
 from polyrelu.data import read
 
 CURVE = {0.05: 0.511, 0.1: 0.041}  # p = 1, read off
@@ -55,19 +57,19 @@ def _apart(values: Mapping[str, float]) -> dict[str, float]:
 
 CLAIMS: tuple[Claim, ...] = (
     Claim(
-        "I8",
-        "What the MNIST experiments call the test set is the 10 000-image validation split.",
-        "MV24",
-        "code, against the text",
-        Standing.PRINTED,
-        "test accuracy .980 to .982",
-        {
+        id="I8",
+        sentence="What the MNIST experiments call the test set is the 10 000-image validation split.",
+        paper="MV24",
+        where="code, against the text",
+        standing=Standing.PRINTED,
+        published="test accuracy .980 to .982",
+        settings={
             "quick": "Nothing to run at this size.",
             "paper": "MNIST, p = 1 and 4, published recipe; accuracy of all 10 000 images of either split, and APGD-CE "
             "at l∞ .05 and .1 on them.",
         },
-        Experiment(validation_split, parts=lambda profile: [{"p": p} for p in (1, 4)], needs=_one_split),
-        tuple(
+        experiment=Experiment(validation_split, parts=lambda profile: [{"p": p} for p in (1, 4)], needs=_one_split),
+        checks=tuple(
             near(f"{what}, validation minus test, p = {p}", 0.0, tolerance)
             for p in (1, 4)
             for what, tolerance in (("accuracy", 0.005), *((f"APGD-CE at l∞ {r:g}", 0.03) for r in CURVE))
@@ -76,32 +78,32 @@ CLAIMS: tuple[Claim, ...] = (
         expects={"quick": Verdict.NOT_RUN, "paper": Verdict.REPRODUCED},
     ),
     Claim(
-        "I19",
-        "The caption of the robust-accuracy curve says parity, its values are those of the ten-digit table.",
-        "MV24",
-        "Fig. 3d, against Table 1",
-        Standing.SECONDARY,
-        "p = 1: .511 at l∞ .05, .041 at .1",
-        {
+        id="I19",
+        sentence="The caption of the robust-accuracy curve says parity, its values are those of the ten-digit table.",
+        paper="MV24",
+        where="Fig. 3d, against Table 1",
+        standing=Standing.SECONDARY,
+        published="p = 1: .511 at l∞ .05, .041 at .1",
+        settings={
             "quick": "8 × 8 digits, p = 1, both tasks; APGD-CE at l∞ .05 and .1 on all 497 images held out.",
             "paper": "MNIST, p = 1, both tasks by the published recipe; APGD-CE at l∞ .05 and .1 on all "
             "10 000 validation images.",
         },
-        Experiment(
+        experiment=Experiment(
             parity_or_digits,
             parts=lambda profile: [{"task": task} for task in TASKS],
             combine=_apart,
             needs=needs_mnist,
         ),
-        {
+        checks={
             "quick": tuple(near(f"parity minus ten digits at l∞ {r:g}", 0.0, 0.02) for r in CURVE),
             "paper": tuple(near(f"APGD-CE at l∞ {r:g}, p = 1, parity", share, 0.03) for r, share in CURVE.items()),
         },
-        {
+        why={
             "quick": (at_most("parity minus ten digits at l∞ 0.05", -0.02),),
             "paper": tuple(near(f"APGD-CE at l∞ {r:g}, p = 1, ten digits", share, 0.03) for r, share in CURVE.items()),
         },
-        "The curve is that of the ten digits; parity gives other values.",
-        Verdict.ARTEFACT,
+        reason="The curve is that of the ten digits; parity gives other values.",
+        expects=Verdict.ARTEFACT,
     ),
 )

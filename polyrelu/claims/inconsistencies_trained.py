@@ -11,8 +11,10 @@ import torch
 from torch import Tensor
 
 from polyrelu.bias import alignment, kkt
-from polyrelu.claims.claim import Claim, Experiment, Measured, Profile, Standing, Verdict, at_least, at_most, near
-from polyrelu.claims.nets_of_mixtures import TEST_SEED, trained
+from polyrelu.claims.claim import Claim, Standing, Verdict, at_least, at_most, near
+from polyrelu.claims.experiment import Experiment, Measured
+from polyrelu.claims.profile import Profile
+from polyrelu.claims.setups.mixture_nets import TEST_SEED, trained
 from polyrelu.data import Dataset, OrthonormalMixture, read
 from polyrelu.nets import CentreClassifier, PolyReLUNet
 from polyrelu.robust import bracket, centre_radius, curve, dist
@@ -155,69 +157,70 @@ def not_every_net(profile: Profile, seed: int) -> Measured:
 
 CLAIMS: tuple[Claim, ...] = (
     Claim(
-        "I2",
-        "The banner of the 2024 poster asks for p > 3, the theorems for p > 2.",
-        "MV24",
-        "poster banner, against Theorem 1(b)",
-        Standing.PRINTED,
-        "p > 3, so that p = 2.5 falls short of √2/2",
-        {
+        id="I2",
+        sentence="The banner of the 2024 poster asks for p > 3, the theorems for p > 2.",
+        paper="MV24",
+        where="poster banner, against Theorem 1(b)",
+        standing=Standing.PRINTED,
+        published="p > 3, so that p = 2.5 falls short of √2/2",
+        settings={
             "quick": "p = 2.5, D = 100, 6+4 clusters, α = .1, 100 neurons, 1000 points, by the flow as long as "
             "published; 100 test points.",
             "paper": "p = 2.5, D = 1000, 6+4 clusters, α = .1, 2000 neurons, 20 000 points, by the flow as long as "
             "published; 100 test points.",
         },
-        Experiment(power_between),
-        (at_most("radius of F^(2.5) at a centre", 0.70),),
-        (
+        experiment=Experiment(power_between),
+        checks=(at_most("radius of F^(2.5) at a centre", 0.70),),
+        why=(
             near("radius of F^(2.5) at a centre", math.sqrt(0.5), 1e-6),
             at_least("median radius of the net, p = 2.5", 0.68),
             at_least("median cosine of its neurons to a centre", 0.99),
             at_least("centres learned", 10),
         ),
-        "p = 2.5 does all that p > 3 is asked for: F^(2.5) holds to √2/2 at a centre, and the trained net learns "
-        "every centre. The condition is p > 2.",
-        Verdict.ARTEFACT,
+        reason="p = 2.5 does all that p > 3 is asked for: F^(2.5) holds to √2/2 at a centre, and the trained net "
+        "learns every centre. The condition is p > 2.",
+        expects=Verdict.ARTEFACT,
     ),
     Claim(
-        "I3",
-        "The posters train with the exponential or logistic loss, and Theorem 1 of 2025 bounds sup |f − F^(p)| "
-        "without a factor c.",
-        "MV25",
-        "posters, against Theorem 1",
-        Standing.PRINTED,
-        "sup |f − F^(3)| = Õ(α²) with c = 1",
-        {
+        id="I3",
+        sentence="The posters train with the exponential or logistic loss, and Theorem 1 of 2025 bounds sup |f − "
+        "F^(p)| without a factor c.",
+        paper="MV25",
+        where="posters, against Theorem 1",
+        standing=Standing.PRINTED,
+        published="sup |f − F^(3)| = Õ(α²) with c = 1",
+        settings={
             "quick": "p = 3, D = 100, 2+2 clusters, α = .1, 50 neurons, 1000 points, each loss by the flow to 1e-3.",
             "paper": "p = 3, D = 1000, 5+5 clusters, α = .1, 200 neurons, 5000 points, each loss by the flow to 1e-3.",
         },
-        Experiment(scale_of_losses),
-        tuple(at_most(f"distance without c, {loss}", 0.1) for loss in ("exp", "logistic")),
-        (
+        experiment=Experiment(scale_of_losses),
+        checks=tuple(at_most(f"distance without c, {loss}", 0.1) for loss in ("exp", "logistic")),
+        why=(
             at_most("distance without c, squared", 0.1),
             near("the best c, squared", 1.0, 0.1),
             *(at_least(f"distance without c, {loss}", 4.0) for loss in ("exp", "logistic")),
             *(at_most(f"distance with the best c, {loss}", 0.05) for loss in ("exp", "logistic")),
         ),
-        "The squared loss, for which the theorem is proven, stops f at F^(3) and needs no c. With the posters' "
+        reason="The squared loss, for which the theorem is proven, stops f at F^(3) and needs no c. With the posters' "
         "losses f keeps growing like log 1/loss: it is near F^(3) only up to c, about .14 here.",
-        Verdict.ARTEFACT,
+        expects=Verdict.ARTEFACT,
     ),
     Claim(
-        "I6",
-        "The caption says 10 repeats and α = .1 for the attacked nets, the code runs 5 repeats and attacks α = .01.",
-        "MV24",
-        "Fig. 2, caption against code",
-        Standing.PRINTED,
-        "10 repeats, α = .1; 5 repeats, α = .01",
-        {
+        id="I6",
+        sentence="The caption says 10 repeats and α = .1 for the attacked nets, the code runs 5 repeats and attacks α "
+        "= .01.",
+        paper="MV24",
+        where="Fig. 2, caption against code",
+        standing=Standing.PRINTED,
+        published="10 repeats, α = .1; 5 repeats, α = .01",
+        settings={
             "quick": "p = 1 and 3, α = .1 and .01, D = 100, 6+4 clusters, 100 neurons, by the flow as long as "
             "published; two repeats for α = .1, one for .01; 200 test points.",
             "paper": "p = 1 and 3, α = .1 and .01, D = 1000, 6+4 clusters, 2000 neurons, by the flow as long as "
             "published; ten repeats for α = .1, five for .01; 200 test points.",
         },
-        Experiment(attacked_alpha, parts=_attacked_alphas, combine=_caption_and_code),
-        tuple(
+        experiment=Experiment(attacked_alpha, parts=_attacked_alphas, combine=_caption_and_code),
+        checks=tuple(
             check
             for p in (1, 3)
             for check in (
@@ -229,57 +232,59 @@ CLAIMS: tuple[Claim, ...] = (
         "than .01.",
     ),
     Claim(
-        "I7",
-        "The poster says AutoAttack, the code runs APGD on the cross-entropy only.",
-        "MV24",
-        "poster, against the code",
-        Standing.PRINTED,
-        "APGD on the cross-entropy alone counts as AutoAttack",
-        {
+        id="I7",
+        sentence="The poster says AutoAttack, the code runs APGD on the cross-entropy only.",
+        paper="MV24",
+        where="poster, against the code",
+        standing=Standing.PRINTED,
+        published="APGD on the cross-entropy alone counts as AutoAttack",
+        settings={
             "quick": "8x8 digits in place of MNIST: 64 neurons, p = 1 and 4, Adam, 40 epochs, l∞ .1 and .15, 200 "
             "test images.",
             "paper": "8x8 digits in place of MNIST: 500 neurons, p = 1…4, Adam, 200 epochs, l∞ .1 and .15, 497 test "
             "images.",
         },
-        Experiment(
+        experiment=Experiment(
             cross_entropy_only,
             parts=lambda profile: [{"p": float(p)} for p in ((1, 2, 3, 4) if profile == "paper" else (1, 4))],
             combine=_gaps,
         ),
-        (at_most("largest gap between APGD-CE and both", 0.02),),
-        (
+        checks=(at_most("largest gap between APGD-CE and both", 0.02),),
+        why=(
             at_least("largest gap between APGD-CE and both", 0.03),
             at_least("by both at 0.1, p = 4 minus p = 1", 0.1),
         ),
-        "A targeted margin attack, which AutoAttack would have run too, takes several points more, most of all for "
-        "large p: the published numbers are upper bounds. That larger p is more robust stays true.",
-        Verdict.ARTEFACT,
-        "largest gap between APGD-CE and both",
+        reason="A targeted margin attack, which AutoAttack would have run too, takes several points more, most of all "
+        "for large p: the published numbers are upper bounds. That larger p is more robust stays true.",
+        expects=Verdict.ARTEFACT,
+        shown="largest gap between APGD-CE and both",
     ),
     Claim(
-        "I21",
-        "The poster says that any ReLU net trained by gradient flow is broken within O(1/√K); the theorem it cites "
-        "is about KKT points, under conditions.",
-        "MV25",
-        "poster, against Frei et al. 2023, Theorem 4.2",
-        Standing.PRINTED,
-        "any ReLU net breaks at O(1/√K)",
-        {
+        id="I21",
+        sentence="The poster says that any ReLU net trained by gradient flow is broken within O(1/√K); the theorem it "
+        "cites is about KKT points, under conditions.",
+        paper="MV25",
+        where="poster, against Frei et al. 2023, Theorem 4.2",
+        standing=Standing.PRINTED,
+        published="any ReLU net breaks at O(1/√K)",
+        settings={
             "quick": "d = 256, 4+4 clusters, 200 points; flow of the logistic loss to 1e-6 from a small start (100 "
             "neurons) and from the hand-built robust net of the same paper.",
             "paper": "d = 1024, 4+4 clusters, 400 points; flow of the logistic loss to 1e-6 from a small start (1000 "
             "neurons) and from the hand-built robust net of the same paper.",
         },
-        Experiment(not_every_net),
-        tuple(at_least(f"share broken by one z of length 3√(d/k), {name} start", 0.95) for name in ("robust", "small")),
-        (
+        experiment=Experiment(not_every_net),
+        checks=tuple(
+            at_least(f"share broken by one z of length 3√(d/k), {name} start", 0.95) for name in ("robust", "small")
+        ),
+        why=(
             at_least("share broken by one z of length 3√(d/k), small start", 0.95),
             at_most("share broken by one z of length 3√(d/k), robust start", 0.2),
             at_most("KKT residual, small start", 0.3),
             at_least("KKT residual, robust start", 0.9),
         ),
-        "It holds near KKT points, where small starts lead. Begun at a robust net, the flow reaches the same loss of "
-        "1e-6 far from any KKT point and stays robust to that z.",
-        Verdict.ARTEFACT,
+        reason="It holds near KKT points, where small starts lead. Begun at a robust net, the flow reaches the same "
+        "loss of 1e-6 far from any KKT point and stays robust to that z.",
+        expects=Verdict.ARTEFACT,
     ),
 )

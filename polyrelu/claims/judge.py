@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, final
 
-from polyrelu.claims.claim import Check, Claim, Measured, Profile, Standing, Verdict, at
+from polyrelu.claims.claim import Check, Claim, Standing, Verdict
+from polyrelu.claims.experiment import Measured, load_experiment, together
+from polyrelu.claims.profile import Profile, for_profile
+from polyrelu.claims.quantity import Key, Values
 
 GOOD = (Verdict.REPRODUCED, Verdict.ARTEFACT, Verdict.MEASURED)
 
@@ -30,10 +34,15 @@ class Outcome:
 class Number:
     """A measured number, one value for each seed, beside where it should lie; ``holds`` is None without a check."""
 
-    name: str
+    quantity: Key
     values: tuple[float, ...]
     check: Check | None
     holds: bool | None
+
+    @property
+    def name(self) -> str:
+        """Its label."""
+        return str(self.quantity)
 
     @property
     def middle(self) -> float:
@@ -61,7 +70,7 @@ class Judgement:
     @property
     def as_expected(self) -> bool:
         """False when we stand for this claim and it did not come out. What was not run is neither."""
-        expected = at(self.claim.expects, self.profile)
+        expected = for_profile(self.claim.expects, self.profile)
         return self.verdict in (expected, Verdict.NOT_RUN, Verdict.MEASURED) or (
             expected not in GOOD and self.verdict in GOOD
         )
@@ -69,45 +78,39 @@ class Judgement:
     @property
     def shown(self) -> Number | None:
         """The number that stands first."""
-        named = [number for number in self.numbers if number.name == self.claim.shown]
+        named = [number for number in self.numbers if number.quantity == self.claim.shown]
         return next(iter(named or self.numbers), None)
 
 
 def judge(claim: Claim, profile: Profile, outcomes: Sequence[Outcome]) -> Judgement:
     """Compare; a claim none of whose experiment ran is "not run", one of which a part failed differs."""
-    blocked = claim.experiment.needs(profile)
+    experiment = load_experiment(claim.experiment)
+    blocked = experiment.needs(profile)
     if blocked or not outcomes:
         return Judgement(claim, profile, Verdict.NOT_RUN, blocked or "It was not measured.", (), ())
-    failed = [outcome.error for outcome in outcomes if outcome.measured is None]
-    if failed:
-        return Judgement(claim, profile, Verdict.DIFFERS, f"The measurement failed: {failed[0]}", (), tuple(outcomes))
-    values = _by_seed(claim, outcomes)
-    checks, why = at(claim.checks, profile), at(claim.why, profile)
-    reproduced = all(_holds(check, values) for check in checks)
-    explained = bool(why) and all(_holds(check, values) for check in why)
+    runs: dict[int, list[Measured]] = {}
+    for outcome in outcomes:
+        if outcome.measured is None:
+            reason = f"The measurement failed: {outcome.error}"
+            return Judgement(claim, profile, Verdict.DIFFERS, reason, (), tuple(outcomes))
+        runs.setdefault(outcome.seed, []).append(outcome.measured)
+    values = [together(experiment, parts) for parts in runs.values()]
+    checks, why = for_profile(claim.checks, profile), for_profile(claim.why, profile)
+    checked = [_number(check.quantity, values, check) for check in (*checks, *why)]
+    reproduced = all(number.holds for number in checked[: len(checks)])
+    explained = bool(why) and all(number.holds for number in checked[len(checks) :])
     if reproduced:
         verdict = Verdict.MEASURED if claim.standing is Standing.UNKNOWN else Verdict.REPRODUCED
     else:
         verdict = Verdict.ARTEFACT if explained else Verdict.DIFFERS
-    numbers = [Number(check.name, _of(check.name, values), check, _holds(check, values)) for check in (*checks, *why)]
-    named = {number.name for number in numbers}
-    rest = [name for name in values[0] if name not in named]
-    numbers += [Number(name, _of(name, values), None, None) for name in rest]
-    return Judgement(claim, profile, verdict, at(claim.reason, profile), tuple(numbers), tuple(outcomes))
+    named = {number.quantity for number in checked}
+    rest = [_number(quantity, values) for quantity in values[0] if quantity not in named]
+    missing = [values[0].missing(quantity) for quantity in named if quantity not in values[0]]
+    reason = f"Of its numbers, {missing[0]}." if missing else for_profile(claim.reason, profile)
+    return Judgement(claim, profile, verdict, reason, (*checked, *rest), tuple(outcomes))
 
 
-def _by_seed(claim: Claim, outcomes: Sequence[Outcome]) -> list[dict[str, float]]:
-    """All values of each seed, the parts put together."""
-    seeds: dict[int, dict[str, float]] = {}
-    for outcome in outcomes:
-        if outcome.measured is not None:
-            seeds.setdefault(outcome.seed, {}).update(outcome.measured.values)
-    return [{**values, **claim.experiment.combine(values)} for values in seeds.values()]
-
-
-def _of(name: str, values: Sequence[Mapping[str, float]]) -> tuple[float, ...]:
-    return tuple(float(one.get(name, float("nan"))) for one in values)
-
-
-def _holds(check: Check, values: Sequence[Mapping[str, float]]) -> bool:
-    return all(check.holds(value) for value in _of(check.name, values))
+def _number(quantity: Key, values: Sequence[Values], check: Check | None = None) -> Number:
+    """The values of each seed, beside the check; NaN, for which no check holds, where it was not measured."""
+    found = tuple(float(one.get(quantity, math.nan)) for one in values)
+    return Number(quantity, found, check, None if check is None else all(map(check.holds, found)))

@@ -17,9 +17,19 @@ from torch import Tensor
 from torch.nn import functional
 
 from polyrelu.bias import margins, odd_map, simplicity, svm_direction
-from polyrelu.claims.claim import Claim, Experiment, Measured, Profile, Standing, at_least, at_most
-from polyrelu.claims.nets_of_mixtures import TEST_SEED
-from polyrelu.claims.separable import DECADES, SLOPE, cloud, hand_built, nearest_centre_radius, penalised, slab_data
+from polyrelu.claims.claim import Claim, Standing, at_least, at_most
+from polyrelu.claims.experiment import Experiment, Measured
+from polyrelu.claims.profile import Profile
+from polyrelu.claims.setups.mixture_nets import TEST_SEED
+from polyrelu.claims.setups.separable import (
+    DECADES,
+    SLOPE,
+    cloud,
+    hand_built,
+    nearest_centre_radius,
+    penalised,
+    slab_data,
+)
 from polyrelu.data import Dataset, OrthonormalMixture, SymmetricSeparable
 from polyrelu.nets import LeakyReLUNet, LogisticRegression, NearestCentre, PolyReLUNet
 from polyrelu.train import Until, flow

@@ -16,7 +16,9 @@ import numpy as np
 import torch
 
 from polyrelu.bias import kkt, margin_history, monotone
-from polyrelu.claims.claim import Claim, Experiment, Measured, Profile, Standing, at_least, at_most, near
+from polyrelu.claims.claim import Claim, Standing, at_least, at_most, near
+from polyrelu.claims.experiment import Experiment, Measured
+from polyrelu.claims.profile import Profile
 from polyrelu.data import Dataset, OrthonormalMixture
 from polyrelu.nets import PolyReLUNet
 from polyrelu.train import Trajectory, Until, flow

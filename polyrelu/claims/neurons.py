@@ -13,9 +13,10 @@ from itertools import pairwise
 import torch
 
 from polyrelu.bias import alignment
-from polyrelu.claims.claim import Check, Claim, Experiment, Measured, Profile, Standing, at_least, at_most, near
-from polyrelu.claims.compared import drawn
-from polyrelu.claims.nets_of_mixtures import Trained, ideal, trained
+from polyrelu.claims.claim import Check, Claim, Standing, at_least, at_most, near
+from polyrelu.claims.experiment import Experiment, Measured
+from polyrelu.claims.profile import Profile
+from polyrelu.claims.setups.mixture_nets import Trained, ideal, sorted_radii, trained
 from polyrelu.data import OrthonormalMixture
 from polyrelu.nets import PolyReLUNet
 from polyrelu.robust import Budget, bracket, curve, dist
@@ -106,7 +107,7 @@ def twenty(profile: Profile, seed: int, p: float) -> Measured:
         f"p = {p:g}: median radius, attacked": median.upper,
     }
     return Measured(
-        {**seen.values, **values}, {**seen.data, "distance": values[f"p = {p:g}: distance"], **drawn(radii)}
+        {**seen.values, **values}, {**seen.data, "distance": values[f"p = {p:g}: distance"], **sorted_radii(radii)}
     )
 
 

@@ -14,7 +14,9 @@ import torch
 from torch import Tensor
 
 from polyrelu.bias import alignment, alignment_field, stationary_directions, tangent_part
-from polyrelu.claims.claim import Check, Claim, Experiment, Measured, Profile, Standing, at_least, at_most
+from polyrelu.claims.claim import Check, Claim, Standing, at_least, at_most
+from polyrelu.claims.experiment import Experiment, Measured
+from polyrelu.claims.profile import Profile
 from polyrelu.data import OrthonormalMixture
 from polyrelu.nets import PolyReLUNet, unit_rows
 from polyrelu.train import Until, descend, flow

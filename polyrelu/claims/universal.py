@@ -16,8 +16,10 @@ import numpy as np
 import torch
 
 from polyrelu.bias import flip_radii, kkt, lipschitz_radius
-from polyrelu.claims.claim import Check, Claim, Experiment, Measured, Profile, Standing, at_least, at_most, near
-from polyrelu.claims.nets_of_mixtures import TEST_SEED, trained
+from polyrelu.claims.claim import Check, Claim, Standing, at_least, at_most, near
+from polyrelu.claims.experiment import Experiment, Measured
+from polyrelu.claims.profile import Profile
+from polyrelu.claims.setups.mixture_nets import TEST_SEED, trained
 from polyrelu.data import Dataset, NearlyOrthogonalSphere, OrthonormalMixture
 from polyrelu.nets import PolyReLUNet
 from polyrelu.robust import bracket

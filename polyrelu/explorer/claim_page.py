@@ -5,8 +5,8 @@ from __future__ import annotations
 from html import escape
 
 from polyrelu.claims.catalogue import select
-from polyrelu.claims.claim import at
 from polyrelu.claims.papers import PAPERS
+from polyrelu.claims.profile import for_profile
 
 PAGE = """<!doctype html>
 <html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
@@ -28,7 +28,7 @@ def claim_page(name: str) -> str:
         "source": claim.paper if paper is None else paper.citation,
         "where": claim.where,
         "published": claim.published or "no number",
-        "verdict": at(claim.expects, "quick").value,
-        "reason": at(claim.reason, "quick"),
+        "verdict": for_profile(claim.expects, "quick").value,
+        "reason": for_profile(claim.reason, "quick"),
     }
     return PAGE.format(**{key: escape(value) for key, value in words.items()})

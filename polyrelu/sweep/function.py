@@ -22,18 +22,20 @@ from polyrelu.checks import checked
 from polyrelu.errors import InputError, require
 
 F = TypeVar("F", bound=Callable[..., Any])
-ATTRIBUTE = "__sweepable_sources__"
+ATTRIBUTE, VERSION = "__sweepable_sources__", "__sweepable_version__"
 
 
 @checked
-def sweepable(sources: tuple[str, ...] = ()) -> Callable[[F], F]:
+def sweepable(sources: tuple[str, ...] = (), version: str = "") -> Callable[[F], F]:
     """Mark ``f(**settings) -> plain value`` as one that sweeps may call; no other function can be named in a sweep.
 
     sources : modules or packages whose source its results depend on; the function's own module always counts
+    version : instead of a hash of sources, for a function whose settings name the code that its results depend on
     """
 
     def mark(function: F) -> F:
         setattr(function, ATTRIBUTE, tuple(sources))
+        setattr(function, VERSION, version)
         return function
 
     return mark
@@ -82,7 +84,12 @@ def check_settings(name: str, function: Callable[..., Any], settings: Mapping[st
 
 @checked
 def version(function: Callable[..., Any]) -> str:
-    """Version of the function's distribution and a hash of every source file its results depend on."""
+    """Version of the function's distribution and a hash of every source file its results depend on.
+
+    Or the version that it was marked with.
+    """
+    if marked := getattr(function, VERSION, ""):
+        return str(marked)
     package = str(getattr(function, "__module__", "")).partition(".")[0]
     written = package in sys.modules and hasattr(sys.modules[package], "__file__")
     require(written, "function", getattr(function, "__name__", function), "a function of a module in a file")

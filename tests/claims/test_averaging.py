@@ -5,11 +5,14 @@ import math
 import pytest
 import torch
 
-from polyrelu.claims import averaging, averaging_breaking, averaging_nets, averaging_scaling
-from polyrelu.claims.averaging_nets import Recipe, TwoSided, pgd, radii, trained_pair
-from polyrelu.claims.claim import PROFILES, Measured, Verdict, at
+from polyrelu.claims import averaging, averaging_breaking, averaging_scaling
+from polyrelu.claims.claim import Verdict
+from polyrelu.claims.experiment import Measured
 from polyrelu.claims.judge import Outcome, judge
 from polyrelu.claims.papers import PAPERS
+from polyrelu.claims.profile import PROFILES, for_profile
+from polyrelu.claims.setups import averaging_nets
+from polyrelu.claims.setups.averaging_nets import Recipe, TwoSided, pgd, radii, trained_pair
 from polyrelu.data import OrthonormalMixture
 from polyrelu.nets import RobustClassifier
 from polyrelu.report.paper_figures import FIGURES
@@ -135,7 +138,7 @@ def inside(checks, wrong=None):
     for number, check in enumerate(checks):
         bounds = [bound for bound in (check.low, check.high) if math.isfinite(bound)]
         out = check.low - 1e-3 * (1 + abs(check.low)) if math.isfinite(check.low) else check.high + 1e-3
-        values[check.name] = out if number == wrong else sum(bounds) / len(bounds)
+        values[check.quantity] = out if number == wrong else sum(bounds) / len(bounds)
     return values
 
 
@@ -158,12 +161,12 @@ def test_these_are_the_claims():
 @each
 @pytest.mark.parametrize("profile", PROFILES)
 def test_a_claim_is_complete_and_any_number_that_is_off_turns_the_verdict(claim, profile, monkeypatch):
-    assert claim.sentence.endswith(".") and claim.paper in PAPERS and at(claim.settings, profile).endswith(".")
+    assert claim.sentence.endswith(".") and claim.paper in PAPERS and for_profile(claim.settings, profile).endswith(".")
     assert claim.experiment.needs(profile) == ""
     monkeypatch.setattr("polyrelu.claims.judge._by_seed", lambda claim, kept: [kept[0].measured.values])
-    checks = at(claim.why, profile) or at(claim.checks, profile)
+    checks = for_profile(claim.why, profile) or for_profile(claim.checks, profile)
     good = judge(claim, profile, [Outcome(0, {}, Measured(inside(checks)))])
-    assert good.verdict is at(claim.expects, profile) and (claim.reason or not claim.why)
+    assert good.verdict is for_profile(claim.expects, profile) and (claim.reason or not claim.why)
     for wrong in range(len(checks)):
         broken = judge(claim, profile, [Outcome(0, {}, Measured(inside(checks, wrong)))])
         assert broken.verdict is Verdict.DIFFERS, checks[wrong].name

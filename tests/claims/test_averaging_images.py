@@ -9,11 +9,13 @@ from torch.nn import functional
 
 from polyrelu.claims import averaging_images as claims
 from polyrelu.claims import averaging_resnets as small
-from polyrelu.claims import nets_of_images as nets
-from polyrelu.claims.averaging_heads import patterns
 from polyrelu.claims.averaging_images import OWN, READ_OUT, STRONGEST
-from polyrelu.claims.claim import PROFILES, Measured, Verdict, at
+from polyrelu.claims.claim import Verdict
+from polyrelu.claims.experiment import Measured
 from polyrelu.claims.judge import Outcome, judge
+from polyrelu.claims.profile import PROFILES, for_profile
+from polyrelu.claims.setups import image_nets as nets
+from polyrelu.claims.setups.averaging_heads import patterns
 from polyrelu.data import Dataset, read
 from polyrelu.nets import MLP, ResNet
 from polyrelu.report.paper_figures.lpll25.images import FIGURES
@@ -144,13 +146,13 @@ def test_a_resnet_learns_what_is_plain(binary):
 @pytest.mark.parametrize("profile", PROFILES)
 def test_numbers_on_the_right_side_are_reproduced_and_others_are_not(id, profile):
     claim = {**CLAIMS, **SMALL}[id]
-    assert claim.sentence.endswith(".") and at(claim.settings, profile)
+    assert claim.sentence.endswith(".") and for_profile(claim.settings, profile)
     free = dataclasses.replace(claim, experiment=dataclasses.replace(claim.experiment, needs=lambda profile: ""))
-    checks = at(claim.checks, profile)
-    good = {check.name: check.low + 0.01 if math.isfinite(check.low) else check.high - 0.01 for check in checks}
+    checks = for_profile(claim.checks, profile)
+    good = {check.quantity: check.low + 0.01 if math.isfinite(check.low) else check.high - 0.01 for check in checks}
     assert judge(free, profile, [Outcome(0, {}, Measured(good))]).verdict is Verdict.REPRODUCED
     for check in checks:
-        wrong = {**good, check.name: check.low - 0.01 if math.isfinite(check.low) else check.high + 0.01}
+        wrong = {**good, check.quantity: check.low - 0.01 if math.isfinite(check.low) else check.high + 0.01}
         assert judge(free, profile, [Outcome(0, {}, Measured(wrong))]).verdict is Verdict.DIFFERS
         assert check.published is None or check.holds(check.published)
 

@@ -4,10 +4,12 @@ import copy
 
 import pytest
 
-from polyrelu.claims import breaking, compared
-from polyrelu.claims.claim import PROFILES, Measured, Verdict, at
+from polyrelu.claims import breaking
+from polyrelu.claims.claim import Verdict
+from polyrelu.claims.experiment import Measured
 from polyrelu.claims.judge import Outcome, judge
-from polyrelu.claims.nets_of_mixtures import ideal, trained
+from polyrelu.claims.profile import PROFILES, for_profile
+from polyrelu.claims.setups.mixture_nets import ideal, trained
 from polyrelu.robust.attacks import PublishedPGD
 
 CLAIMS = {claim.id: claim for claim in breaking.CLAIMS}
@@ -29,7 +31,11 @@ def given(experiment, parts):
 
 
 def names(claim):
-    return {c.name for profile in PROFILES for c in (*at(claim.checks, profile), *at(claim.why, profile))}
+    return {
+        c.quantity
+        for profile in PROFILES
+        for c in (*for_profile(claim.checks, profile), *for_profile(claim.why, profile))
+    }
 
 
 def test_few_coordinates_break_the_same_points():
@@ -79,21 +85,3 @@ def test_the_band_is_the_range_over_repeats(shrunken):
     assert set(given(breaking.BAND, parts[:1])[0]) <= set(values)
     kept = [Outcome(0, {}, Measured({**values, "p = 1: median radius of net 0": 0.29}))]
     assert judge(CLAIMS["B31"], "quick", kept).verdict is Verdict.DIFFERS
-
-
-def test_six_models_are_compared(monkeypatch):
-    monkeypatch.setitem(compared.SIZES, "quick", (60, 400, 0.05, 20))
-    values, kept = given(compared.COMPARED, compared.COMPARED.parts("quick"))
-    for model in ("ReLU", "LogReg", "Tanh"):
-        assert values[f"{model}: median radius"] == pytest.approx(20**-0.5, abs=0.03)
-    for model in ("Bayes", "pReLU"):
-        assert values[f"{model}: median radius"] == pytest.approx(0.7, abs=0.03)
-        data = next(one.measured.data for one in kept if one.measured.data["model"] == model)
-        assert data["lower"][-1] > 0.6
-    values |= compared.COMPARED.combine(values)
-    gaps = [abs(values[f"pReLU: accuracy at {r:g}"] - values[f"Bayes: accuracy at {r:g}"]) for r in compared.EDGE]
-    assert values["largest gap between pReLU and Bayes"] == max(gaps)
-    assert names(CLAIMS["B8"]) | names(CLAIMS["B9"]) <= set(values)
-    values["pReLU: accuracy at 0.72"] = 0.2
-    assert judge(CLAIMS["B9"], "quick", [Outcome(0, {}, Measured(values))]).verdict is Verdict.DIFFERS
-    assert kept[0].measured.data["points"] == len(kept[0].measured.data["upper"])

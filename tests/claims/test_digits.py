@@ -6,10 +6,13 @@ import math
 import pytest
 import torch
 
-from polyrelu.claims import digits, digits_inputs, digits_parity, inconsistencies_digits, nets_of_digits
-from polyrelu.claims.claim import PROFILES, Measured, Verdict, at
+from polyrelu.claims import digits, digits_inputs, digits_parity, inconsistencies_digits
+from polyrelu.claims.claim import Verdict
+from polyrelu.claims.experiment import Measured
 from polyrelu.claims.judge import GOOD, Outcome, judge
-from polyrelu.claims.nets_of_digits import NAMES, Head, accuracy, images, sides
+from polyrelu.claims.profile import PROFILES, for_profile
+from polyrelu.claims.setups import digit_nets as nets_of_digits
+from polyrelu.claims.setups.digit_nets import NAMES, Head, accuracy, images, sides
 from polyrelu.data import Dataset
 from polyrelu.nets import PolyReLUNet, polar_form
 from polyrelu.report.paper_figures.mv24.digits import FIGURES
@@ -74,7 +77,7 @@ def as_expected(claim, profile):
         return ten(profile)
     if claim.experiment is digits_parity.PARITY:
         return PARITY
-    wanted = at(claim.why, profile) or at(claim.checks, profile)
+    wanted = for_profile(claim.why, profile) or for_profile(claim.checks, profile)
     return {one.name: (one.low if math.isfinite(one.low) else one.high) for one in wanted}
 
 
@@ -89,19 +92,19 @@ def judged(claim, profile, values):
 @pytest.mark.parametrize("profile", PROFILES)
 def test_numbers_as_published_are_as_expected_and_others_are_not(id, profile):
     claim = CLAIMS[id]
-    assert claim.sentence.endswith(".") and at(claim.settings, profile).endswith(".")
+    assert claim.sentence.endswith(".") and for_profile(claim.settings, profile).endswith(".")
     values = as_expected(claim, profile)
     found = judged(claim, profile, values)
     assert found.verdict in GOOD, [(one.name, one.values) for one in found.numbers if one.holds is False]
-    assert found.as_expected or at(claim.expects, profile) is Verdict.NOT_RUN
+    assert found.as_expected or for_profile(claim.expects, profile) is Verdict.NOT_RUN
     wrong = {name: value for name, value in WRONG[id].items() if name in values}
     assert wrong and judged(claim, profile, {**values, **wrong}).verdict is Verdict.DIFFERS
 
 
 def test_the_published_table_is_the_table():
-    known = {check.name: check.published for check in at(CLAIMS["D1"].checks, "paper")}
+    known = {check.quantity: check.published for check in for_profile(CLAIMS["D1"].checks, "paper")}
     assert [known[f"APGD-CE on all images at l∞ 0.1, p = {p}"] for p in POWERS] == [0.040, 0.346, 0.521, 0.637]
-    known = {check.name: check.published for check in at(CLAIMS["D2"].checks, "paper")}
+    known = {check.quantity: check.published for check in for_profile(CLAIMS["D2"].checks, "paper")}
     assert (
         known["APGD-CE on all images at l1 10, p = 1"] == 0.098
         and known["APGD-CE on all images at l2 2, p = 4"] == 0.239

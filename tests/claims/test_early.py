@@ -7,11 +7,13 @@ import pytest
 import torch
 
 from polyrelu.claims import early
-from polyrelu.claims.claim import PROFILES, Measured, Verdict, at
+from polyrelu.claims.claim import Verdict
 from polyrelu.claims.early import CLAIMS, orthogonally_separable, zero_or_one
+from polyrelu.claims.experiment import Measured
 from polyrelu.claims.judge import Outcome, judge
 from polyrelu.claims.papers import PAPERS
-from polyrelu.claims.planar import RATE, toy_descent, toy_start, two_points
+from polyrelu.claims.profile import PROFILES, for_profile
+from polyrelu.claims.setups.planar import RATE, toy_descent, toy_start, two_points
 from polyrelu.data import Dataset
 from polyrelu.nets import PolyReLUNet
 from polyrelu.report.paper_figures.mmv24.early_alignment import FIGURES
@@ -33,18 +35,18 @@ def test_a_claim_is_complete(claim, outcomes):
     assert claim.paper in PAPERS
     given = outcomes[claim.experiment.name][0].measured.values
     for profile in PROFILES:
-        assert at(claim.settings, profile)
-        assert {check.name for check in at(claim.checks, profile)} <= set(given)
+        assert for_profile(claim.settings, profile)
+        assert {check.quantity for check in for_profile(claim.checks, profile)} <= set(given)
 
 
 @each
 def test_the_claim_holds_and_a_wrong_number_turns_it(claim, outcomes):
     (mine,) = outcomes[claim.experiment.name]
     assert judge(claim, "quick", [mine]).verdict is Verdict.REPRODUCED
-    for check in at(claim.checks, "quick"):
+    for check in for_profile(claim.checks, "quick"):
         wrong = check.low - 0.01 if math.isfinite(check.low) else check.high + 0.01
         for bad in (wrong, math.nan):
-            broken = Outcome(0, {}, Measured({**mine.measured.values, check.name: bad}))
+            broken = Outcome(0, {}, Measured({**mine.measured.values, check.quantity: bad}))
             assert judge(claim, "quick", [broken]).verdict is Verdict.DIFFERS
 
 

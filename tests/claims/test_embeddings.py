@@ -7,9 +7,11 @@ import pytest
 import torch
 
 from polyrelu.claims import embeddings
-from polyrelu.claims.claim import PROFILES, Measured, Verdict, at
+from polyrelu.claims.claim import Verdict
 from polyrelu.claims.embeddings import CLAIMS, HEADS, POWERS, RandomFeatures, _together, features
+from polyrelu.claims.experiment import Measured
 from polyrelu.claims.judge import Outcome, judge
+from polyrelu.claims.profile import PROFILES, for_profile
 from polyrelu.report.paper_figures.mv24.embeddings import FIGURES
 
 (D7,) = CLAIMS
@@ -38,8 +40,8 @@ def test_the_claim_is_complete(outcomes):
         own = outcomes[profile].measured.values.items()
         values = {f"{name.rpartition(' = ')[0]} = {p}": value for name, value in own for p in POWERS}
         values |= _together(values)
-        assert "a stand-in" in at(D7.settings, profile)
-        assert {check.name for check in at(D7.checks, profile)} <= set(values)
+        assert "a stand-in" in for_profile(D7.settings, profile)
+        assert {check.quantity for check in for_profile(D7.checks, profile)} <= set(values)
         assert HEADS.parts(profile) == [{"p": p} for p in POWERS]
         assert D7.shown in values
 
@@ -66,7 +68,7 @@ def made(changed=()):
 
 def test_a_wrong_number_turns_the_claim():
     assert judge(D7, "quick", made()).verdict is Verdict.MEASURED
-    for name in {check.name.rpartition(", ")[0] for check in at(D7.checks, "quick")}:
+    for name in {check.quantity.rpartition(", ")[0] for check in for_profile(D7.checks, "quick")}:
         for bad in (0.0, math.nan):
             assert judge(D7, "quick", made({f"{name}, p = 4": bad})).verdict is Verdict.DIFFERS
 

@@ -10,10 +10,13 @@ import pytest
 import torch
 from PIL import Image
 
-from polyrelu.claims import ideal, ideal_attacks, ideal_bayes, ideal_exact, nets_of_mixtures
-from polyrelu.claims.claim import PROFILES, Measured, Standing, Verdict, at
+from polyrelu.claims import ideal, ideal_attacks, ideal_bayes, ideal_exact
+from polyrelu.claims.claim import Standing, Verdict
+from polyrelu.claims.experiment import Measured
 from polyrelu.claims.judge import Outcome, judge
 from polyrelu.claims.papers import PAPERS
+from polyrelu.claims.profile import PROFILES, for_profile
+from polyrelu.claims.setups import mixture_nets
 from polyrelu.data import OrthonormalMixture
 from polyrelu.nets import AverageClassifier, BayesClassifier, CentreClassifier, NearestCentre, PolyReLUNet
 from polyrelu.report.paper_figures.mv24.ideal import FIGURES
@@ -37,7 +40,7 @@ def stand_in_bracket(net, X, y, **_):
 def stand_in_trained(profile, p, seed):
     mixture = OrthonormalMixture(20, 6, 4, 0.1)
     data = mixture.sample(20, seed=seed)
-    net = nets_of_mixtures.ideal(mixture, p)
+    net = mixture_nets.ideal(mixture, p)
     return SimpleNamespace(mixture=mixture, data=data, net=net, test=partial(mixture.sample, seed=1))
 
 
@@ -70,12 +73,14 @@ def test_a_claim_is_complete(claim, outcomes):
     assert claim.paper in PAPERS
     given = {name for outcome in outcomes[claim.experiment.name] for name in outcome.measured.values}
     for profile in PROFILES:
-        checks = (*at(claim.checks, profile), *at(claim.why, profile))
-        assert {check.name for check in checks} <= given
-        assert at(claim.settings, profile)
+        checks = (*for_profile(claim.checks, profile), *for_profile(claim.why, profile))
+        assert {check.quantity for check in checks} <= given
+        assert for_profile(claim.settings, profile)
         assert claim.experiment.needs(profile) == ""
         assert claim.experiment.repeats[profile] >= 1
-        assert (at(claim.expects, profile) is Verdict.ARTEFACT) == bool(at(claim.why, profile) and claim.reason)
+        assert (for_profile(claim.expects, profile) is Verdict.ARTEFACT) == bool(
+            for_profile(claim.why, profile) and claim.reason
+        )
 
 
 @pytest.mark.parametrize("id", ["A1", "A2", "A3", "A6", "A9", "A11", "A12", "A15"])
@@ -91,15 +96,15 @@ def kept(checks, wrong=None):
     for number, check in enumerate(checks):
         inside = [bound for bound in (check.low, check.high) if math.isfinite(bound)]
         out = check.low - 1e-3 * (1 + abs(check.low)) if math.isfinite(check.low) else check.high + 1e-3
-        values[check.name] = out if number == wrong else sum(inside) / len(inside)
+        values[check.quantity] = out if number == wrong else sum(inside) / len(inside)
     return [Outcome(0, {}, Measured(values))]
 
 
 @each
 @pytest.mark.parametrize("profile", PROFILES)
 def test_any_number_that_is_off_turns_the_verdict(claim, profile):
-    checks = at(claim.why, profile) or at(claim.checks, profile)
-    assert judge(claim, profile, kept(checks)).verdict is at(claim.expects, profile)
+    checks = for_profile(claim.why, profile) or for_profile(claim.checks, profile)
+    assert judge(claim, profile, kept(checks)).verdict is for_profile(claim.expects, profile)
     for wrong in range(len(checks)):
         judgement = judge(claim, profile, kept(checks, wrong))
         assert judgement.verdict is Verdict.DIFFERS, checks[wrong].name
@@ -139,12 +144,12 @@ def test_half_radius_lies_on_the_line_and_never_goes_back():
 
 def test_the_proof_for_bayes_is_exact_for_two_clusters_and_never_above_an_attack():
     pair = OrthonormalMixture(4, 1, 1, 0.3, dtype=torch.float64)
-    radius = ideal_bayes.proven_for_bayes(pair.centres, pair.labels, pair)
+    radius = mixture_nets.proven_for_bayes(pair.centres, pair.labels, pair)
     assert radius.tolist() == pytest.approx([math.sqrt(0.5)] * 2)
     many = OrthonormalMixture(12, 6, 4, 0.3, dtype=torch.float64)
     data, net = many.sample(50, seed=0), BayesClassifier(many.centres, many.labels, 0.3)
     found = CentreToCentre()(net, data.rows(), data.y, pool=data).radius
-    proven = ideal_bayes.proven_for_bayes(data.rows(), data.y, many)
+    proven = mixture_nets.proven_for_bayes(data.rows(), data.y, many)
     assert (proven <= found).all()
     assert (found - proven).max() < 0.09 / 12 * math.log(24) / math.sqrt(2)  # (alpha^2/D) (log K1 + log K2)/sqrt(2)
 

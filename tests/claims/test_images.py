@@ -7,8 +7,10 @@ import torch
 
 from polyrelu.bias import layers
 from polyrelu.claims import images
-from polyrelu.claims.claim import PROFILES, Measured, Verdict, at
+from polyrelu.claims.claim import Verdict
+from polyrelu.claims.experiment import Measured
 from polyrelu.claims.judge import Outcome, judge
+from polyrelu.claims.profile import PROFILES, for_profile
 from polyrelu.nets import SmallCNN
 from polyrelu.report.paper_figures import FIGURES
 
@@ -48,7 +50,7 @@ def published(claim):
 @pytest.mark.parametrize("profile", PROFILES)
 def test_the_published_numbers_are_reproduced_and_wrong_ones_are_not(id, profile):
     claim = CLAIMS[id]
-    assert claim.sentence.endswith(".") and at(claim.settings, profile)
+    assert claim.sentence.endswith(".") and for_profile(claim.settings, profile)
     free = dataclasses.replace(claim, experiment=dataclasses.replace(claim.experiment, needs=lambda profile: ""))
     values = published(claim)
     assert judge(free, profile, [Outcome(0, {}, Measured(values))]).verdict is Verdict.REPRODUCED
@@ -76,7 +78,7 @@ def test_models_out_of_order_are_not_more_robust():
 def test_the_published_table_is_the_table():
     assert [margin for _, margin in images.PUBLISHED.values()] == TABLE
     assert [epochs for epochs, _ in images.PUBLISHED.values()] == [38, 75, 107, 935, 10_000]
-    checks = {check.name: check.published for check in at(CLAIMS["E7"].checks, "quick")}
+    checks = {check.quantity: check.published for check in for_profile(CLAIMS["E7"].checks, "quick")}
     assert checks["margin, model-5 over model-4"] == pytest.approx(1.18e-3 / 4.61e-4)
     assert images._ratio(RATES)["margin, loss-based over constant"] == pytest.approx(6.667, abs=1e-3)
 

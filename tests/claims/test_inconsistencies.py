@@ -9,13 +9,16 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from polyrelu.claims import inconsistencies_estimators, inconsistencies_trained, nets_of_mixtures
-from polyrelu.claims.claim import PROFILES, Measured, Verdict, at
+from polyrelu.claims import inconsistencies_estimators, inconsistencies_trained
+from polyrelu.claims.claim import Verdict
+from polyrelu.claims.experiment import Measured
 from polyrelu.claims.inconsistencies import CLAIMS, _degree
 from polyrelu.claims.inconsistencies_estimators import _climb
 from polyrelu.claims.inconsistencies_trained import _caption_and_code, _gaps
 from polyrelu.claims.judge import Outcome, judge
 from polyrelu.claims.papers import PAPERS
+from polyrelu.claims.profile import PROFILES, for_profile
+from polyrelu.claims.setups import mixture_nets as nets_of_mixtures
 from polyrelu.data import OrthonormalMixture
 from polyrelu.errors import InputError
 from polyrelu.nets import AverageClassifier, CentreClassifier
@@ -74,10 +77,14 @@ def test_all_twenty_five_are_there():
 def test_words(claim):
     assert claim.sentence.endswith(".") and claim.published and claim.where and claim.paper in PAPERS
     for profile in PROFILES:
-        assert at(claim.settings, profile).endswith(".")
+        assert for_profile(claim.settings, profile).endswith(".")
         assert claim.id in IMAGES or bool(claim.experiment.needs(profile)) == (claim.id in UNMEASURED)
-        if at(claim.expects, profile) is Verdict.ARTEFACT:
-            assert at(claim.checks, profile) and at(claim.why, profile) and at(claim.reason, profile).endswith(".")
+        if for_profile(claim.expects, profile) is Verdict.ARTEFACT:
+            assert (
+                for_profile(claim.checks, profile)
+                and for_profile(claim.why, profile)
+                and for_profile(claim.reason, profile).endswith(".")
+            )
 
 
 @pytest.mark.parametrize("name", UNMEASURED)
@@ -93,7 +100,9 @@ def test_verdict_and_its_failure(name):
     claim = BY_ID[name]
     values = run(claim)
     verdict = judged(claim, values)
-    assert verdict.verdict is at(claim.expects, "quick"), [(n.name, n.values, n.holds) for n in verdict.numbers]
+    assert verdict.verdict is for_profile(claim.expects, "quick"), [
+        (n.name, n.values, n.holds) for n in verdict.numbers
+    ]
     breaks(claim, values)
 
 
@@ -101,24 +110,26 @@ def test_verdict_and_its_failure(name):
 def test_checks_name_measured_values(name, shrunk):
     claim = BY_ID[name]
     found = run(claim).keys()
-    assert {check.name for check in (*at(claim.checks, "quick"), *at(claim.why, "quick"))} <= found
+    assert {
+        check.quantity for check in (*for_profile(claim.checks, "quick"), *for_profile(claim.why, "quick"))
+    } <= found
 
 
 @pytest.mark.parametrize("name", SLOW)
 def test_verdict_of_numbers_as_expected(name):
     claim = BY_ID[name]
-    wanted = at(claim.why, "quick") or at(claim.checks, "quick")
-    values = {check.name: check.low if math.isfinite(check.low) else check.high for check in wanted}
-    assert judged(claim, values).verdict is at(claim.expects, "quick")
+    wanted = for_profile(claim.why, "quick") or for_profile(claim.checks, "quick")
+    values = {check.quantity: check.low if math.isfinite(check.low) else check.high for check in wanted}
+    assert judged(claim, values).verdict is for_profile(claim.expects, "quick")
     breaks(claim, values)
 
 
 def breaks(claim, values):
     """Any number that should hold, moved out of its place, turns the verdict."""
-    for check in at(claim.why, "quick") or at(claim.checks, "quick"):
+    for check in for_profile(claim.why, "quick") or for_profile(claim.checks, "quick"):
         away = check.high + 1 if math.isfinite(check.high) else check.low - 1
-        assert not judged(claim, values | {check.name: away}).as_expected, check.name
-        assert not judged(claim, values | {check.name: math.nan}).as_expected, check.name
+        assert not judged(claim, values | {check.quantity: away}).as_expected, check.quantity
+        assert not judged(claim, values | {check.quantity: math.nan}).as_expected, check.quantity
 
 
 def test_repeats_and_alphas():

@@ -4,7 +4,8 @@ import math
 
 import pytest
 
-from polyrelu.claims.claim import Check, Claim, Experiment, Measured, Standing, Verdict, at_least, at_most, near
+from polyrelu.claims.claim import Check, Claim, Standing, Verdict, at_least, at_most, near
+from polyrelu.claims.experiment import Experiment, Measured
 from polyrelu.claims.judge import Outcome, judge
 from polyrelu.errors import InputError
 

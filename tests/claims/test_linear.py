@@ -6,11 +6,13 @@ import pytest
 import torch
 
 from polyrelu.bias import margins
-from polyrelu.claims.claim import PROFILES, Measured, Verdict, at
+from polyrelu.claims.claim import Verdict
+from polyrelu.claims.experiment import Measured
 from polyrelu.claims.judge import Outcome, judge
 from polyrelu.claims.linear import CLAIMS
 from polyrelu.claims.papers import PAPERS
-from polyrelu.claims.separable import DECADES, cloud, hand_built, nearest_centre_radius, penalised, slab_data
+from polyrelu.claims.profile import PROFILES, for_profile
+from polyrelu.claims.setups.separable import DECADES, cloud, hand_built, nearest_centre_radius, penalised, slab_data
 from polyrelu.data import Dataset, OrthonormalMixture, SymmetricSeparable
 from polyrelu.nets import NearestCentre
 
@@ -32,8 +34,8 @@ def test_a_claim_is_complete(claim):
     assert claim.sentence.endswith(".")
     assert claim.paper in PAPERS
     for profile in PROFILES:
-        assert at(claim.checks, profile)
-        assert at(claim.settings, profile)
+        assert for_profile(claim.checks, profile)
+        assert for_profile(claim.settings, profile)
         assert claim.experiment.needs(profile) == ""
 
 
@@ -41,10 +43,10 @@ def test_a_claim_is_complete(claim):
 def test_the_claim_holds_and_a_wrong_number_turns_it(claim, outcomes):
     mine = outcomes[claim.experiment.name]
     assert judge(claim, "quick", mine).verdict is Verdict.REPRODUCED
-    for check in at(claim.checks, "quick"):
+    for check in for_profile(claim.checks, "quick"):
         wrong = check.low - 0.01 if math.isfinite(check.low) else check.high + 0.01
         for bad in (wrong, math.nan):
-            broken = [Outcome(0, o.part, Measured({**o.measured.values, check.name: bad})) for o in mine]
+            broken = [Outcome(0, o.part, Measured({**o.measured.values, check.quantity: bad})) for o in mine]
             assert judge(claim, "quick", broken).verdict is Verdict.DIFFERS
 
 

@@ -8,8 +8,10 @@ import torch
 
 from polyrelu.bias import monotone
 from polyrelu.claims import margins
-from polyrelu.claims.claim import PROFILES, Measured, Verdict, at
+from polyrelu.claims.claim import Verdict
+from polyrelu.claims.experiment import Measured
 from polyrelu.claims.judge import Outcome, judge
+from polyrelu.claims.profile import PROFILES, for_profile
 from polyrelu.data import Dataset
 from polyrelu.nets import PolyReLUNet
 from polyrelu.report.paper_figures import FIGURES
@@ -79,7 +81,7 @@ def test_every_claim_holds_and_a_wrong_number_turns_it(id, outcomes):
     assert claim.sentence.endswith(".") and claim.paper == "LL20"
     kept = outcomes[claim.experiment.name]
     for profile in PROFILES:
-        assert at(claim.settings, profile)
+        assert for_profile(claim.settings, profile)
         judged = judge(claim, profile, kept)
         assert judged.verdict is Verdict.REPRODUCED
         assert all(math.isfinite(value) for number in judged.numbers for value in number.values)

@@ -6,10 +6,12 @@ import pytest
 import torch
 
 from polyrelu.claims import breaking, distances, neurons
-from polyrelu.claims.claim import PROFILES, Measured, Standing, Verdict, at
+from polyrelu.claims.claim import Standing, Verdict
+from polyrelu.claims.experiment import Measured
 from polyrelu.claims.judge import Outcome, judge
-from polyrelu.claims.nets_of_mixtures import FLOW_TIME, trained
 from polyrelu.claims.papers import PAPERS
+from polyrelu.claims.profile import PROFILES, for_profile
+from polyrelu.claims.setups.mixture_nets import FLOW_TIME, trained
 
 ALL = {claim.id: claim for room in (distances, neurons, breaking) for claim in room.CLAIMS}
 each = pytest.mark.parametrize("claim", ALL.values(), ids=list(ALL))
@@ -35,11 +37,13 @@ def test_a_claim_is_complete(claim):
     assert claim.sentence.endswith(".")
     assert claim.paper in PAPERS or claim.paper == "ours"
     for profile in PROFILES:
-        assert at(claim.settings, profile).endswith(".")
-        assert at(claim.checks, profile)
+        assert for_profile(claim.settings, profile).endswith(".")
+        assert for_profile(claim.checks, profile)
         assert claim.experiment.needs(profile) == ""
         assert claim.experiment.parts(profile)
-        assert (at(claim.expects, profile) is Verdict.ARTEFACT) == bool(at(claim.why, profile) and claim.reason)
+        assert (for_profile(claim.expects, profile) is Verdict.ARTEFACT) == bool(
+            for_profile(claim.why, profile) and claim.reason
+        )
 
 
 def inside(checks, wrong=None):
@@ -48,7 +52,7 @@ def inside(checks, wrong=None):
     for number, check in enumerate(checks):
         bounds = [bound for bound in (check.low, check.high) if math.isfinite(bound)]
         out = check.low - 1e-3 * (1 + abs(check.low)) if math.isfinite(check.low) else check.high + 1e-3
-        values[check.name] = out if number == wrong else sum(bounds) / len(bounds)
+        values[check.quantity] = out if number == wrong else sum(bounds) / len(bounds)
     return values
 
 
@@ -56,8 +60,8 @@ def inside(checks, wrong=None):
 @pytest.mark.parametrize("profile", PROFILES)
 def test_any_number_that_is_off_turns_the_verdict(claim, profile, monkeypatch):
     monkeypatch.setattr("polyrelu.claims.judge._by_seed", lambda claim, kept: [kept[0].measured.values])
-    checks = at(claim.why, profile) or at(claim.checks, profile)
-    good = Verdict.MEASURED if claim.standing is Standing.UNKNOWN else at(claim.expects, profile)
+    checks = for_profile(claim.why, profile) or for_profile(claim.checks, profile)
+    good = Verdict.MEASURED if claim.standing is Standing.UNKNOWN else for_profile(claim.expects, profile)
     assert judge(claim, profile, [Outcome(0, {}, Measured(inside(checks)))]).verdict is good
     for wrong in range(len(checks)):
         broken = judge(claim, profile, [Outcome(0, {}, Measured(inside(checks, wrong)))])
@@ -88,7 +92,7 @@ def given(experiment, parts):
 
 
 def names(claim):
-    return {check.name for profile in PROFILES for check in at(claim.checks, profile)}
+    return {check.quantity for profile in PROFILES for check in for_profile(claim.checks, profile)}
 
 
 def test_neurons_are_looked_at(shrunken):

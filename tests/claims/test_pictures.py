@@ -6,8 +6,10 @@ import pytest
 import torch
 
 from polyrelu.claims import pictures
-from polyrelu.claims.claim import PROFILES, Measured, Verdict, at
+from polyrelu.claims.claim import Verdict
+from polyrelu.claims.experiment import Measured
 from polyrelu.claims.judge import Outcome, judge
+from polyrelu.claims.profile import PROFILES, for_profile
 from polyrelu.report.paper_figures.mv24 import sphere
 
 CLAIMS = {claim.id: claim for claim in pictures.CLAIMS}
@@ -26,7 +28,7 @@ def test_every_claim_is_said_in_full():
     for claim in CLAIMS.values():
         assert claim.sentence.endswith(".")
         for profile in PROFILES:
-            assert at(claim.checks, profile)
+            assert for_profile(claim.checks, profile)
 
 
 @pytest.mark.parametrize("id", list(CLAIMS))
@@ -35,9 +37,9 @@ def test_the_toys_show_it_and_one_wrong_number_hides_it(id, results):
     kept = results[claim.experiment.name]
     assert judge(claim, "quick", kept).verdict is Verdict.REPRODUCED
     values = {name: value for one in kept for name, value in one.measured.values.items()}
-    for check in at(claim.checks, "quick"):
+    for check in for_profile(claim.checks, "quick"):
         wrong = check.low - 0.01 if math.isfinite(check.low) else check.high + 0.01
-        changed = [Outcome(0, {}, Measured(values | {check.name: wrong}))]
+        changed = [Outcome(0, {}, Measured(values | {check.quantity: wrong}))]
         assert judge(claim, "quick", changed).verdict is Verdict.DIFFERS
 
 

@@ -6,9 +6,11 @@ import pytest
 import torch
 
 from polyrelu.claims import universal
-from polyrelu.claims.claim import PROFILES, Measured, Verdict, at
+from polyrelu.claims.claim import Verdict
+from polyrelu.claims.experiment import Measured
 from polyrelu.claims.judge import Outcome, judge
 from polyrelu.claims.papers import PAPERS
+from polyrelu.claims.profile import PROFILES, for_profile
 from polyrelu.claims.universal import CLAIMS, slope, sphere, with_ones
 from polyrelu.data import OrthonormalMixture
 from polyrelu.nets import AverageClassifier
@@ -44,8 +46,8 @@ def test_a_claim_is_complete(claim, outcomes):
     assert claim.sentence.endswith(".")
     assert claim.paper in PAPERS
     for profile in PROFILES:
-        assert at(claim.checks, profile)
-        assert at(claim.settings, profile)
+        assert for_profile(claim.checks, profile)
+        assert for_profile(claim.settings, profile)
         assert claim.experiment.needs(profile) == ""
     numbers = judge(claim, "quick", outcomes[claim.experiment.name]).numbers
     assert all(not math.isnan(value) for number in numbers for value in number.values)
@@ -60,13 +62,14 @@ def test_the_claim_holds(name, outcomes):
 @each
 def test_a_wrong_number_turns_the_verdict(claim, outcomes):
     mine = outcomes[claim.experiment.name]
-    for check in at(claim.checks, "quick"):
-        if check.name.startswith("slope"):
+    for check in for_profile(claim.checks, "quick"):
+        if check.quantity.startswith("slope"):
             continue
         wrong = check.low - 0.01 if math.isfinite(check.low) else check.high + 0.01
         for bad in (wrong, math.nan):
             values = [
-                {**o.measured.values, **({check.name: bad} if check.name in o.measured.values else {})} for o in mine
+                {**o.measured.values, **({check.quantity: bad} if check.quantity in o.measured.values else {})}
+                for o in mine
             ]
             broken = [Outcome(0, o.part, Measured(one)) for o, one in zip(mine, values, strict=True)]
             assert judge(claim, "quick", broken).verdict is Verdict.DIFFERS

@@ -5,7 +5,8 @@ import struct
 import zlib
 from datetime import datetime, timezone
 
-from polyrelu.claims.claim import Claim, Experiment, Measured, Standing, Verdict, at_least, at_most, near
+from polyrelu.claims.claim import Claim, Standing, Verdict, at_least, at_most, near
+from polyrelu.claims.experiment import Experiment, Measured
 from polyrelu.claims.judge import Outcome, judge
 from polyrelu.report.pages.claims_page import About, DrawnFigure
 from polyrelu.report.paper_figures.figure import PaperFigure
@@ -28,7 +29,15 @@ def experiment(profile, seed): ...
 
 def claim(id, paper, checks, **more):
     more = {"standing": Standing.PRINTED, "published": "0.5", "settings": f"settings of {id}", **more}
-    return Claim(id, f"Sentence of {id}.", paper, "Fig. 2", experiment=Experiment(experiment), checks=checks, **more)
+    return Claim(
+        id=id,
+        sentence=f"Sentence of {id}.",
+        paper=paper,
+        where="Fig. 2",
+        experiment=Experiment(experiment),
+        checks=checks,
+        **more,
+    )
 
 
 def runs(id, *values, note="", **part):

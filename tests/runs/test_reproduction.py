@@ -7,8 +7,9 @@ import pytest
 from typer.testing import CliRunner
 
 from polyrelu.claims.catalogue import catalogue, experiments, select
-from polyrelu.claims.claim import PROFILES, Verdict, at
+from polyrelu.claims.claim import Verdict
 from polyrelu.claims.measure import settings_of
+from polyrelu.claims.profile import PROFILES, for_profile
 from polyrelu.cli import main as cli
 from polyrelu.errors import InputError
 from polyrelu.report.paper_figures import FIGURES
@@ -112,13 +113,13 @@ def test_every_claim_is_whole(claim):
     assert claim.published
     assert claim.where
     for profile in PROFILES:
-        assert at(claim.settings, profile)
+        assert for_profile(claim.settings, profile)
         blocked = claim.experiment.needs(profile)
-        assert blocked or at(claim.checks, profile), "nothing is checked"
-        if at(claim.expects, profile) in (Verdict.ARTEFACT, Verdict.DIFFERS) and not blocked:
-            assert at(claim.reason, profile), "a researcher wants to know why"
-        if at(claim.expects, profile) is Verdict.ARTEFACT and not blocked:
-            assert at(claim.why, profile)
+        assert blocked or for_profile(claim.checks, profile), "nothing is checked"
+        if for_profile(claim.expects, profile) in (Verdict.ARTEFACT, Verdict.DIFFERS) and not blocked:
+            assert for_profile(claim.reason, profile), "a researcher wants to know why"
+        if for_profile(claim.expects, profile) is Verdict.ARTEFACT and not blocked:
+            assert for_profile(claim.why, profile)
 
 
 def test_experiments_have_names_of_their_own_and_plain_settings():

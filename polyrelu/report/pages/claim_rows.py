@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import NamedTuple, final
 from urllib.parse import quote
 
-from polyrelu.claims.claim import Check, Claim, Verdict, at
+from polyrelu.claims.claim import Check, Claim, Verdict
 from polyrelu.claims.judge import Judgement, Number, Outcome
+from polyrelu.claims.profile import for_profile
 from polyrelu.report.numbers import number_text
 
 GROUPS = {
@@ -71,12 +72,12 @@ class Row:
     @property
     def settings(self) -> str:
         """What was run, in words."""
-        return at(self.claim.settings, self.judgement.profile)
+        return for_profile(self.claim.settings, self.judgement.profile)
 
     @property
     def expected(self) -> str:
         """The verdict that we stand for."""
-        return at(self.claim.expects, self.judgement.profile).value
+        return for_profile(self.claim.expects, self.judgement.profile).value
 
     @property
     def notes(self) -> list[str]:
@@ -97,8 +98,8 @@ class Row:
     def numbers(self) -> list[tuple[str, tuple[Number, ...]]]:
         """(heading, numbers): those of the claim, those that show an artefact, and the rest."""
         found, profile = self.judgement.numbers, self.judgement.profile
-        first = len(at(self.claim.checks, profile))
-        second = first + len(at(self.claim.why, profile))
+        first = len(for_profile(self.claim.checks, profile))
+        second = first + len(for_profile(self.claim.why, profile))
         parts = [
             ("What the claim says", found[:first]),
             ("What would show that the published number is an artefact", found[first:second]),
@@ -113,7 +114,7 @@ class Row:
             runs.setdefault(outcome.seed, []).append(outcome)
         found = []
         for (seed, outcomes), value in zip(runs.items(), number.values, strict=True):
-            own = [one for one in outcomes if one.measured and number.name in one.measured.values] or outcomes
+            own = [one for one in outcomes if one.measured and number.quantity in one.measured.values] or outcomes
             found.append((seed, _apart(value, number), href(own[0]) if len(own) == 1 else f"#{self.id}-files"))
         return found
 

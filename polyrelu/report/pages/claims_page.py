@@ -17,9 +17,10 @@ from typing import final
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
-from polyrelu.claims.claim import Profile, Standing, Verdict
+from polyrelu.claims.claim import Standing, Verdict
 from polyrelu.claims.judge import Judgement
 from polyrelu.claims.papers import PAPERS
+from polyrelu.claims.profile import Profile
 from polyrelu.errors import require
 from polyrelu.files import write_atomically
 from polyrelu.report.numbers import number_text

@@ -11,7 +11,7 @@ from matplotlib.axis import Axis
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator, PercentFormatter
 from numpy.typing import ArrayLike, NDArray
 
-from polyrelu.claims.claim import Measured
+from polyrelu.claims import Measured
 from polyrelu.report.figures.heatmap import heatmap
 from polyrelu.report.figures.style import BLACK, DOTTED, GREY
 from polyrelu.report.paper_figures.figure import Results, Run

@@ -18,9 +18,10 @@ from typing import Any, final
 
 from polyrelu._version import __version__
 from polyrelu.claims.catalogue import select
-from polyrelu.claims.claim import PROFILES, Claim, Profile, at
+from polyrelu.claims.claim import Claim
 from polyrelu.claims.judge import Judgement, Outcome
 from polyrelu.claims.measure import judge_all, outcomes, sweep_of
+from polyrelu.claims.profile import PROFILES, Profile, for_profile
 from polyrelu.errors import InputError, require
 from polyrelu.files import write_atomically
 from polyrelu.report import save_figure
@@ -159,7 +160,7 @@ def claim_record(judgement: Judgement) -> dict[str, Any]:
         "standing": claim.standing.value,
         "published": claim.published,
         "profile": judgement.profile,
-        "settings": at(claim.settings, judgement.profile),
+        "settings": for_profile(claim.settings, judgement.profile),
         "verdict": judgement.verdict.value,
         "as_expected": judgement.as_expected,
         "reason": judgement.reason,

@@ -11,7 +11,7 @@ from matplotlib.transforms import Bbox
 from numpy.typing import NDArray
 
 from polyrelu.claims.digits import CURVE, END, POSTER, POWERS, START, TABLE
-from polyrelu.claims.nets_of_digits import NAMES
+from polyrelu.claims.setups.digit_nets import NAMES
 from polyrelu.report.figures.style import BLACK, BLUE, GREEN, GREY, ORANGE, VERMILION, canvas, figure_style
 from polyrelu.report.paper_figures import panels
 from polyrelu.report.paper_figures.figure import PaperFigure, Results, Run

@@ -12,9 +12,8 @@ from matplotlib.figure import Figure
 from matplotlib.gridspec import GridSpec
 
 from polyrelu.claims.breaking import READ_OFF
-from polyrelu.claims.compared import GAUSSIAN, HALF, MODELS
-from polyrelu.claims.compared import READ_OFF as MODELS_READ_OFF
 from polyrelu.claims.distances import CENTRES, RELU
+from polyrelu.claims.mv25 import FIG2, GAUSSIAN, HALF, MODELS
 from polyrelu.report.figures.style import (
     BLACK,
     BLUE,
@@ -82,7 +81,7 @@ def eight_twelve(results: Results) -> Figure:
 @figure_style()
 def compared(results: Results) -> Figure:
     """Robust accuracy of six classifiers."""
-    runs = panels.runs_of(results, "compared.models")
+    runs = panels.runs_of(results, "mv25.fig2.models")
     figure = canvas((10, 5.2), "Of these only pReLU with p = 3 can hold as far as Bayes (12 + 8 sub-classes)")
     panel = figure.add_axes((0.075, 0.25, 0.9, 0.6))
     radii = np.linspace(0, 1, 2001)
@@ -93,7 +92,7 @@ def compared(results: Results) -> Figure:
         panels.band(panel, radii, lines, colour, alpha=0.2, lw=width, ls=style, label=name)
         if proven[:, 1:].any():
             panel.fill_between(radii, proven.min(axis=0), lines.max(axis=0), color=colour, alpha=0.35, lw=0)
-        published = MODELS_READ_OFF.get(model, {})
+        published = FIG2.get(model, {})
         panels.published_marks(panel, published, published.values(), colour)
     panels.published_key(panel)
     _mark_radii(panel, 20)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from matplotlib.axes import Axes
 
+from polyrelu.claims.mv25 import FIG7
 from polyrelu.report.figures.style import BLACK, BLUE, DOTTED, GREY, VERMILION, canvas, figure_style
 from polyrelu.report.paper_figures.figure import PaperFigure, Results, Run
 from polyrelu.report.paper_figures.panels import Array, runs_of, select, share_beyond
@@ -19,12 +20,6 @@ KINDS: Mapping[str, tuple[str, str, str]] = {
     "pReLU": (BLUE, "o", "pReLU"),
     "polynomial": (VERMILION, "s", "regular polynomial"),
 }
-READ_OFF: Mapping[str, tuple[Sequence[float], Sequence[float]]] = {
-    "pReLU, small": ((0.2, 0.667, 0.718), (1.0, 1.0, 0.0)),
-    "pReLU, large": ((0.34, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7), (1.0, 0.97, 0.87, 0.75, 0.66, 0.58, 0.36, 0.03)),
-    "polynomial, small": ((0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.5, 0.72), (0.96, 0.88, 0.59, 0.31, 0.16, 0.1, 0.05, 0.0)),
-    "polynomial, large": ((0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6), (1.0, 0.91, 0.48, 0.27, 0.17, 0.14, 0.11, 0.06)),
-}  # radii, robust accuracies
 GRID = np.linspace(0, 0.8, 401)
 LATER = "polynomial, small, trained on"
 
@@ -32,7 +27,7 @@ LATER = "polynomial, small, trained on"
 @figure_style()
 def initialisation(results: Results) -> Figure:
     """Robust accuracy against radius: what is proven, what is attacked, the unproven between them."""
-    runs = runs_of(results, "starts.starts")
+    runs = runs_of(results, "mv25.initialisation.starts")
     figure = canvas((10, 5.4), "The start decides: only small pReLU nets reach √2/2")
     for column, size in enumerate(("small", "large")):
         panel = figure.add_axes((0.065 + 0.48 * column, 0.3, 0.44, 0.53))
@@ -62,7 +57,7 @@ def _curve(panel: Axes, runs: Sequence[Run], kind: str, size: str) -> None:
     panel.plot(GRID, upper.mean(0), color=colour, lw=2.2, label=f"{name}: not broken by any attack")
     panel.fill_between(GRID, lower.mean(0), upper.mean(0), color=colour, alpha=0.25, lw=0, label=f"{name}: unproven")
     dots: dict[str, Any] = {"ls": "none", "marker": marker, "mfc": "white", "mec": colour, "ms": 5, "zorder": 6}
-    panel.plot(*READ_OFF[net], label=f"{name}: published (D = 2000)", clip_on=False, **dots)
+    panel.plot(list(FIG7[net]), list(FIG7[net].values()), label=f"{name}: published (D = 2000)", clip_on=False, **dots)
 
 
 def _axes(panel: Axes, size: str) -> None:

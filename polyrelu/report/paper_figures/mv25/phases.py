@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from matplotlib.axes import Axes
 
+from polyrelu.claims.mv25 import FIG5, FIG6
 from polyrelu.report.figures.style import BLACK, BLUE, DOTTED, GREY, VERMILION, canvas, figure_style
 from polyrelu.report.paper_figures.figure import PaperFigure, Results, Run
 from polyrelu.report.paper_figures.panels import Array, band, runs_of, select
@@ -15,16 +16,7 @@ from polyrelu.report.paper_figures.panels import Array, band, runs_of, select
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Points = Sequence[tuple[float, float]]
 END = 600.0  # steps, as plotted
-READ_OFF: Mapping[str, Mapping[str, Points]] = {
-    "fig5": {
-        "cosine": ((0, 0.05), (200, 0.2), (240, 0.9), (260, 1.0)),
-        "loss": ((320, 1.0), (460, 0.0)),
-        "distance": ((380, 0.53), (490, 0.0)),
-    },
-    "fig6": {"cosine": ((175, 1.0),), "loss": ((310, 1.0), (440, 0.0)), "distance": ((460, 0.0),)},
-}
 MEDIAN: dict[str, Any] = {"middle": np.median, "alpha": 0.3, "lw": 2.2}
 PUBLISHED: dict[str, Any] = {
     "ls": "none", "marker": "o", "mfc": "white", "mec": BLACK, "mew": 1.2, "ms": 6, "zorder": 6, "clip_on": False,
@@ -34,8 +26,8 @@ PUBLISHED: dict[str, Any] = {
 @figure_style()
 def random_start(results: Results) -> Figure:
     """Fig. 5, and beside it what comes later: the distance rises again, and the norms of each cluster."""
-    runs = runs_of(results, "phases.random_start")
-    published = READ_OFF["fig5"] if runs[0]["profile"] == "paper" else {}
+    runs = runs_of(results, "mv25.phases.random_start")
+    published = FIG5 if runs[0]["profile"] == "paper" else {}
     figure = canvas((10, 7.6), "Random start: directions first, norms later")
     left = figure.add_gridspec(3, 1, left=0.06, right=0.6, top=0.9, bottom=0.075, hspace=0.4)
     right = figure.add_gridspec(2, 1, left=0.68, right=0.985, top=0.9, bottom=0.075, hspace=0.35)
@@ -48,12 +40,12 @@ def random_start(results: Results) -> Figure:
 @figure_style()
 def nudged_start(results: Results) -> Figure:
     """Fig. 6 in the reading that gives its times, and the random start with the same weights beside it."""
-    runs = runs_of(results, "starts.nudged_start")
+    runs = runs_of(results, "mv25.initialisation.nudged_start")
     *others, plotted = (select(runs, nudge=part) for part in sorted({run["nudge"] for run in runs}))
     figure = canvas((8, 7.6), "Nudged start: neurons that begin nearer to a centre align sooner")
     grid = figure.add_gridspec(3, 1, left=0.095, right=0.97, top=0.9, bottom=0.075, hspace=0.42)
     panels = [figure.add_subplot(grid[row, 0]) for row in range(3)]
-    _curves(panels, plotted, READ_OFF["fig6"], "nudged by .05 of a unit weight")
+    _curves(panels, plotted, FIG6, "nudged by .05 of a unit weight")
     names = ("random start", "nudged by .05 as printed")
     for other, name, style in zip(others, names, (":", "--"), strict=True):
         grid_ = np.linspace(0, min(END, *(one["step"][-1] for one in other)), 400)
@@ -69,7 +61,9 @@ def _on(grid: Array, runs: Sequence[Run], name: str, row: int | None = None) -> 
     return np.stack([np.interp(grid, run["step"], line) for run, line in zip(runs, lines, strict=True)])
 
 
-def _curves(panels: Sequence[Axes], runs: Sequence[Run], published: Mapping[str, Points], name: str = "") -> None:
+def _curves(
+    panels: Sequence[Axes], runs: Sequence[Run], published: Mapping[str, Mapping[float, float]], name: str = ""
+) -> None:
     grid = np.linspace(0, min(END, *(run["step"][-1] for run in runs)), 500)
     low, middle, high = (_on(grid, runs, "cosine quartiles", row) for row in range(3))
     panels[0].fill_between(grid, low.mean(0), high.mean(0), color=BLUE, alpha=0.15, lw=0)
@@ -89,7 +83,9 @@ def _curves(panels: Sequence[Axes], runs: Sequence[Run], published: Mapping[str,
         panel.set_xlim(0, END)
         panel.set_ylim(-0.04, 1.08)
         if points in published:
-            panel.plot(*np.array(published[points]).T, label="published, read off", **PUBLISHED)
+            panel.plot(
+                list(published[points]), list(published[points].values()), label="published, read off", **PUBLISHED
+            )
     panels[2].set_xlabel("steps of gradient descent at rate .2 (flow time / .4)")
     if published:
         panels[1].legend(loc="lower left")

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from polyrelu.claims.nets_of_images import Task, embedding, halved, pictures
+from polyrelu.claims.setups.image_nets import Task, embedding, halved, pictures
 from polyrelu.data import Dataset
 from polyrelu.nets import FixedOutputNet, GroupedNet
 from polyrelu.train import descend

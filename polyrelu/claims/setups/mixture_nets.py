@@ -9,15 +9,18 @@ SGD, as long as published: 401 epochs x 200 steps x rate .2 = flow time 16 040, 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import final
+from typing import Any, final
 
 import torch
+from torch import Tensor
 
-from polyrelu.claims.claim import Profile
+from polyrelu.claims.profile import Profile
 from polyrelu.data import Dataset, OrthonormalMixture, parse_clusters
 from polyrelu.nets import AverageClassifier, CentreClassifier, PolyReLUNet
+from polyrelu.robust import Bracket
 from polyrelu.train import Trajectory, Until, flow
 
 FLOW_TIME = 401 * 200 * 0.2
@@ -76,3 +79,18 @@ def ideal(mixture: OrthonormalMixture, p: float) -> AverageClassifier | CentreCl
     if p == 1:
         return AverageClassifier(mixture.centres, mixture.labels)
     return CentreClassifier(mixture.centres, mixture.labels, p)
+
+
+def sorted_radii(radii: Bracket) -> dict[str, Any]:
+    """Finite radii in order, for a figure, and of how many points."""
+    sides = {"lower": radii.lower, "upper": radii.upper}
+    found = {name: [round(float(r), 5) for r in side.sort().values if r.isfinite()] for name, side in sides.items()}
+    return {**found, "points": len(radii)}
+
+
+def proven_for_bayes(X: Tensor, y: Tensor, mixture: OrthonormalMixture) -> Tensor:
+    """(max_own <x,mu_k> - max_opp <x,mu_l> - (alpha^2/D) log K_opp)_+/sqrt(2) <= radius of f* at x."""
+    scores, positive = X @ mixture.directions.T, mixture.labels > 0
+    ahead = y * (scores[:, positive].amax(dim=1) - scores[:, ~positive].amax(dim=1))
+    opposite = torch.where(y > 0, mixture.negative, mixture.positive).to(X)
+    return ((ahead - mixture.noise_std**2 * opposite.log()) / math.sqrt(2)).clamp(min=0)

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from polyrelu.bias import feature_stable_rank
-from polyrelu.claims.claim import Profile
+from polyrelu.claims.profile import Profile
 from polyrelu.data import Dataset, read
 from polyrelu.data.images import cached
 from polyrelu.nets import PolyReLUNet

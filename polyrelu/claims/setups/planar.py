@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from polyrelu.claims.claim import Measured, Profile
+from polyrelu.claims.experiment import Measured
+from polyrelu.claims.profile import Profile
 
 Array = NDArray[np.float64]
 RATE, WIDTH, SCALE = 2e-3, 50, 1e-6

@@ -7,14 +7,16 @@ Prop. 3     dist(f, F^(p)) <= nu  =>  f holds at (sqrt(2) - 8 nu^(1/p))/2 for mo
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from polyrelu.claims.claim import Claim, Experiment, Measured, Profile, Standing, at_least, at_most
-from polyrelu.claims.nets_of_mixtures import TEST_SEED
+from polyrelu.claims.experiment import Measured, experiment
+from polyrelu.claims.mv25 import sizes
+from polyrelu.claims.profile import Profile
+from polyrelu.claims.quantity import Values
+from polyrelu.claims.setups.mixture_nets import TEST_SEED
 from polyrelu.data import OrthonormalMixture
 from polyrelu.nets import CentreClassifier, PolyReLUNet
 from polyrelu.robust import Budget, bracket, dist
@@ -22,12 +24,19 @@ from polyrelu.robust.theory import closeness_bound, closeness_radius
 from polyrelu.train import Until, flow
 
 P = 3.0
-ALPHAS: Mapping[Profile, tuple[float, ...]] = {"quick": (0.05, 0.1, 0.2), "paper": (0.025, 0.05, 0.1, 0.2)}
 LOOKS, APART = 14, 2.0  # looks at the distance after the loss has fallen by nine tenths, and the time between two
 NUS = (1e-5, 1e-4, 1e-3, 5e-3)
 CHECKED = 1e-3  # where the distance itself is measured: it is linear in nu
 
 
+def _slope(values: Values) -> dict[str, float]:
+    """Of log distance against log alpha, least squares."""
+    found = values.along("alpha", "smallest distance")
+    slope = np.polyfit(np.log(list(found)), np.log(list(found.values())), 1)[0]
+    return {"slope of log distance against log α": float(slope)}
+
+
+@experiment(over={"alpha": sizes.ALPHAS}, combine=_slope)
 def rate(profile: Profile, seed: int, alpha: float) -> Measured:
     """The smallest distance on the way, with D = 2/alpha^2, N = 4/alpha^2 points a cluster and start alpha^(8K).
 
@@ -43,14 +52,7 @@ def rate(profile: Profile, seed: int, alpha: float) -> Measured:
     out = flow(fallen.net, data, loss="squared", until=Until(time=times[-1]), record=times, after=fallen)
     ideal = CentreClassifier(mixture.centres, mixture.labels, P)
     found = [dist(one, ideal, c=1.0).value for _, one in sorted(out.snapshots.items()) if isinstance(one, PolyReLUNet)]
-    return Measured({f"smallest distance, α={alpha:g}": min(found)}, {"time": times, "distance": found})
-
-
-def _slope(values: Mapping[str, float]) -> dict[str, float]:
-    """Of log distance against log alpha, least squares."""
-    found = {float(name.rpartition("=")[2]): value for name, value in values.items()}
-    slope = np.polyfit(np.log(list(found)), np.log(list(found.values())), 1)[0]
-    return {"slope of log distance against log α": float(slope)}
+    return Measured({"smallest distance": min(found)}, {"time": times, "distance": found})
 
 
 def near_ideal(mixture: OrthonormalMixture, nu: float, seed: int) -> dict[str, PolyReLUNet]:
@@ -81,15 +83,16 @@ def _net(directions: Tensor, coefficients: Tensor) -> PolyReLUNet:
     return net
 
 
+@experiment()
 def closeness(profile: Profile, seed: int) -> Measured:
     """Share of points proven to hold at the promised radius, against the promised share, for nets at distance nu."""
-    dim, positive, negative, points = (2000, 12, 8, 200) if profile == "paper" else (1000, 2, 2, 50)
-    mixture = OrthonormalMixture(dim, positive, negative, 0.1, dtype=torch.float64)
-    test = mixture.sample(points, seed=TEST_SEED + seed)
+    size = sizes.PROPOSITION3[profile]
+    mixture = OrthonormalMixture(size.dim, size.positive, size.negative, size.alpha, dtype=torch.float64)
+    test = mixture.sample(size.points, seed=TEST_SEED + seed)
     ideal = CentreClassifier(mixture.centres, mixture.labels, P)
     spare, ratios, distances, promised = [], [], [], []
     for nu in NUS:
-        radius, share = closeness_radius(nu, P), closeness_bound(nu, P, dim, mixture.clusters, mixture.alpha)
+        radius, share = closeness_radius(nu, P), closeness_bound(nu, P, size.dim, mixture.clusters, mixture.alpha)
         promised.append(share)
         for net in near_ideal(mixture, nu, seed).values():
             found = bracket(net, test.rows(), test.y, tol=0.02, budget=Budget(nodes=20)).lower
@@ -106,48 +109,3 @@ def closeness(profile: Profile, seed: int) -> Measured:
         "promised radius at ν = .005": closeness_radius(NUS[-1], P),
     }
     return Measured(values)
-
-
-RATE = Experiment(rate, parts=lambda profile: [{"alpha": alpha} for alpha in ALPHAS[profile]], combine=_slope)
-CLOSENESS = Experiment(closeness)
-
-CLAIMS: tuple[Claim, ...] = (
-    Claim(
-        id="B16",
-        sentence="For p > 2 and the squared loss, gradient flow comes within Õ(α²) of the ideal classifier F^(p), "
-        "where α is the noise: the smallest sup |f − F^(3)| on the way falls at least about as fast as α².",
-        paper="MV25",
-        where="Theorem 1",
-        standing=Standing.PRINTED,
-        published="Õ(α²), an upper bound: slope 2 or more, up to logarithms",
-        settings={
-            "quick": "α=.05, .1, .2; D=2/α², 2+2 clusters of 4/α² points, h=50, p=3, start α^32, by gradient flow",
-            "paper": "α=.025 to .2, D=2/α², 2+2 clusters of 4/α² points, h=50, p=3, start α^32, by gradient flow",
-        },
-        experiment=RATE,
-        checks=(at_least("slope of log distance against log α", 1.5, 2.0),),  # a logarithm costs .2-.4 of a slope here
-        reason="D and the number of points must grow like α^−2, as the theorem asks: with both fixed the error of the "
-        "cluster means, linear in α, leaves a slope of 1.2.",
-    ),
-    Claim(
-        id="B21",
-        sentence="A net within ν of F^(3) (sup over the unit sphere) holds at radius (√2 − 8 ν^(1/3))/2 for nearly all "
-        "points; the promise says something only for ν ≤ .0055.",
-        paper="MV25",
-        where="Prop. 3",
-        standing=Standing.PRINTED,
-        published="robust accuracy at least 1 − 2K exp(−D ν^(2/3)/(2K²α²)) − 4 exp(−3/(8α²)) at that radius",
-        settings={
-            "quick": "D=1000, 2+2 clusters, α=.1; F^(3) changed by ν = 1e-5 to 5e-3 in four ways; 50 points, proven",
-            "paper": "D=2000, 12+8 clusters, α=.1; F^(3) changed by ν = 1e-5 to 5e-3 in four ways; 200 points, proven",
-        },
-        experiment=CLOSENESS,
-        checks=(
-            at_least("smallest proven share less the promised one", 0.0),
-            at_least("smallest proven radius / promised one", 1.0),
-            at_least("largest promised share", 0.5),  # the bound is not empty here
-            at_least("smallest distance / ν", 0.98),
-            at_most("largest distance / ν", 1.001),
-        ),
-    ),
-)

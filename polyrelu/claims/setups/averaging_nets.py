@@ -22,8 +22,8 @@ from typing import NamedTuple, final
 import torch
 from torch import Tensor, nn
 
-from polyrelu.claims.claim import Profile
-from polyrelu.claims.nets_of_mixtures import TEST_SEED
+from polyrelu.claims.profile import Profile
+from polyrelu.claims.setups.mixture_nets import TEST_SEED
 from polyrelu.data import Dataset, OrthonormalMixture
 from polyrelu.nets import READOUTS, FixedOutputNet, GroupedNet, PolyReLUNet
 from polyrelu.robust import Budget, bracket

@@ -1,0 +1,1 @@
+"""Trained nets, data and sizes that the experiments of several papers share."""

@@ -1,0 +1,90 @@
+"""Crossings, cluster sums and starts are exact; verdicts turn with their numbers."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from polyrelu.claims import PROFILES, Quantity, Verdict, for_profile, mv25
+from polyrelu.claims.mv25 import phases, sizes
+from polyrelu.claims.setups.sizes import MixtureSize
+from polyrelu.data import OrthonormalMixture
+from polyrelu.nets import CentreClassifier
+from polyrelu.report.paper_figures.mv25 import phases as drawn_phases
+
+CLAIMS = {claim.id: claim for claim in mv25.CLAIMS if claim.experiment.startswith("mv25.phases.")}
+CHANGE = "largest change of |v|² − |w|²"
+
+
+@pytest.fixture
+def shrunken(monkeypatch):
+    size = MixtureSize(dim=20, positive=5, negative=5, samples=200, width=30)
+    monkeypatch.setattr(sizes, "PHASES", {"quick": size})
+    monkeypatch.setattr(sizes, "LOOKS", {"quick": (240, 400, 480, 900)})
+
+
+def test_every_claim_is_said_in_full():
+    assert list(CLAIMS) == ["B13", "B14", "B17", "B19", "B20", "B30"]
+    for claim in CLAIMS.values():
+        assert claim.sentence.endswith(".")
+        for profile in PROFILES:
+            assert for_profile(claim.checks, profile)
+            assert for_profile(claim.settings, profile)
+
+
+def test_a_crossing_lies_between_two_moments():
+    steps, values = np.array([0.0, 10.0, 20.0, 30.0]), np.array([0.0, 0.5, 0.4, 1.0])
+    assert phases.first(values, steps, 0.25) == 5
+    assert phases.first(values, steps, 0.7) == pytest.approx(25)
+    assert phases.first(values, steps, -1) == 0
+    assert math.isnan(phases.first(values, steps, 2))
+
+
+def test_the_ideal_net_has_one_unit_of_norm_at_each_centre():
+    mixture = OrthonormalMixture(12, 5, 5, 0.1, dtype=torch.float64)
+    net = CentreClassifier(mixture.centres, mixture.labels, 3.0).as_polyrelu_net()
+    assert phases.cluster_sums(net, mixture) == pytest.approx([1.0] * 10)
+    with torch.no_grad():
+        net.output[0, 3] = -0.5  # a neuron of the wrong sign is not one of N_k
+        net.output[0, 7] = -0.5
+    assert phases.cluster_sums(net, mixture) == pytest.approx([1, 1, 1, 0, 1, 1, 1, 0.5, 1, 1])
+
+
+def test_a_nudged_start_is_the_random_one_moved_towards_a_centre():
+    mixture, _, random = phases.start(MixtureSize(30, 5, 5, 100, 8), 3)
+    _, _, nudged = phases.start(MixtureSize(30, 5, 5, 100, 8), 3, nudge=0.5)
+    moved = (nudged.weight / phases.SCALE - 0.5 * random.weight / phases.SCALE) / 0.5
+    assert torch.allclose(torch.cdist(moved, mixture.centres).amin(1), torch.zeros(8, dtype=torch.float64), atol=1e-9)
+    assert torch.allclose(nudged.output[0].abs(), nudged.weight.norm(dim=1), rtol=1e-12)
+
+
+def test_experiments_give_the_numbers_they_are_judged_by(shrunken, run, quantities):
+    values, kept = run(phases.random_start)
+    assert values["steps from alignment to the fall of the loss"] > 0
+    assert values["distance at the first look"] == pytest.approx(1, abs=1e-3)
+    assert len(drawn_phases.FIGURES[0].draw({"mv25.phases.random_start": kept}).axes) == 5
+    for id in ("B13", "B14", "B17", "B30"):
+        assert quantities(CLAIMS[id], "quick") <= set(values)
+        assert quantities(CLAIMS[id], "paper") <= {*values, "distance at step 490"}
+    values, _ = run(phases.losses)
+    assert quantities(CLAIMS["B19"], "quick") <= set(values)
+    assert values[Quantity("largest gap of the median cosine to that of the squared loss", loss="logistic")] < 1e-3
+    values, _ = run(phases.balance)
+    assert quantities(CLAIMS["B20"], "quick") <= set(values)
+    assert values[Quantity("sign flips of v", finer=1)] == 0
+    assert values["change, coarse / 4 times finer"] > 2.5
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+@pytest.mark.parametrize("id", list(CLAIMS))
+def test_one_wrong_number_turns_the_verdict(id, profile, verdict, inside, outside):
+    claim = CLAIMS[id]
+    checks = for_profile(claim.checks, profile)
+    made = {Quantity(CHANGE, finer=1): 1e-6, Quantity(CHANGE, finer=4): 1e-7}  # what the order of B20 is made from
+    good = made | {check.quantity: inside(check) for check in checks}
+    assert verdict(claim, profile, good) is Verdict.REPRODUCED
+    for check in checks:
+        order = check.quantity == "change, coarse / 4 times finer"
+        worse = {Quantity(CHANGE, finer=4): 1e-6} if order else {check.quantity: outside(check)}
+        assert verdict(claim, profile, good | worse) is Verdict.DIFFERS

@@ -1,0 +1,156 @@
+"""The identity of a result changes with all code that measures it, and with nothing that only words or judges."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from polyrelu.claims import catalogue, code_identity, load_experiment
+from polyrelu.claims.identity import modules_of
+
+FILES = {
+    "polyrelu/__init__.py": '"""Lazy."""\nfrom polyrelu.claims.aside import W\n',
+    "polyrelu/_version.py": "RELEASE = 1\n",
+    "polyrelu/claims/__init__.py": "",
+    "polyrelu/claims/paper/__init__.py": "from polyrelu.claims.paper.claims import CLAIMS\n",
+    "polyrelu/claims/paper/claims.py": 'from polyrelu.claims.paper import sizes\nCLAIMS = ("It holds.", 0.5)\n',
+    "polyrelu/claims/paper/sizes.py": "N = 10\n",
+    "polyrelu/claims/paper/one.py": '''"""What it is."""
+import polyrelu._version
+from polyrelu.claims.paper import sizes
+from polyrelu.claims.three import y
+from polyrelu.claims.two import x
+from polyrelu.nets import Net
+
+def run():
+    """Measure."""
+    return sizes.N + x + y  # a sum
+''',
+    "polyrelu/claims/two.py": "from polyrelu.claims.four import z\nx = 1\n",
+    "polyrelu/claims/three.py": "from polyrelu.claims.paper.one import run\ny = 1\n",  # a circle does no harm
+    "polyrelu/claims/four.py": "z = 1\n",
+    "polyrelu/claims/aside.py": "W = 1\n",
+    "polyrelu/nets/__init__.py": "from polyrelu.nets.deep import Net\nfrom polyrelu.nets.other import Other\n",
+    "polyrelu/nets/deep/__init__.py": "from polyrelu.nets.deep.net import Net\nfrom .unused import U\n",
+    "polyrelu/nets/deep/net.py": "RATE = 1\nclass Net:\n    def f(self):\n        from polyrelu.nets.late import L\n",
+    "polyrelu/nets/deep/unused.py": "U = 1\n",
+    "polyrelu/nets/late.py": "L = 1\n",
+    "polyrelu/nets/other.py": "Other = 1\n",
+}
+ONE = FILES["polyrelu/claims/paper/one.py"]
+
+
+@pytest.fixture
+def identity(tmp_path):
+    """identity(**{file: text}): that of the experiment where these files have other text."""
+    count = itertools.count()
+
+    def of(changes=None):
+        root = tmp_path / str(next(count))
+        for name, text in {**FILES, **(changes or {})}.items():
+            path = root / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        return code_identity("polyrelu.claims.paper.one", root)
+
+    return of
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "claims/paper/one",
+        "claims/paper/sizes",
+        "claims/two",
+        "claims/three",
+        "claims/four",
+        "nets/deep/net",
+        "nets/late",
+    ],
+)
+def test_it_changes_with_every_module_that_is_imported(identity, name):
+    path = f"polyrelu/{name}.py"
+    plain, text = identity(), FILES[path]
+    assert identity() == plain and len(plain) == 12
+    number = "10" if "10" in text else "1" if "= 1" in text else ""
+    changed = text.replace(f"= {number}", f"= {number}1", 1) if number else text.replace("sizes.N + x", "sizes.N - x")
+    assert changed != text and identity({path: changed}) != plain
+    assert identity({path: f"Z = 3\n{text}"}) != plain
+
+
+def test_it_does_not_change_with_what_measures_nothing(identity):
+    plain = identity()
+    for name in ("claims/aside", "nets/other", "nets/deep/unused", "_version", "__init__"):  # not imported, or a name
+        path = f"polyrelu/{name}.py"
+        assert identity({path: FILES[path] + "Z = 3\n"}) == plain, name
+    words = (
+        ONE.replace("What it is.", "What it was.").replace("Measure.", "Measure it\n    once.").replace("a sum", "s")
+    )
+    assert words != ONE and identity({"polyrelu/claims/paper/one.py": words}) == plain
+    types = ONE + "\nif TYPE_CHECKING:\n    from polyrelu.claims.aside import W\n"
+    assert identity({"polyrelu/claims/paper/one.py": types}) == plain
+    spaced = ONE.replace("import Net\n", "import (\n    Net,\n)\n\n").replace("sizes.N + x + y", "(sizes.N + x) + y")
+    assert identity({"polyrelu/claims/paper/one.py": spaced}) == plain
+
+
+def test_a_reworded_sentence_and_a_moved_bound_measure_nothing_again(identity):
+    path = "polyrelu/claims/paper/claims.py"
+    for old, new in (("It holds.", "It does hold."), ("0.5", "0.6"), ("CLAIMS", '"""Words."""\nCLAIMS')):
+        assert identity({path: FILES[path].replace(old, new)}) == identity()
+    beside = f"{ONE}CLAIMS: tuple = (1,)\n"  # as in modules that are not divided yet
+    assert identity({"polyrelu/claims/paper/one.py": beside}) == identity()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "from polyrelu.claims import aside",
+        "from polyrelu.claims import (\n    four,\n    aside as w,\n)",
+        "from polyrelu.claims.aside import (\n    W,\n)",
+        "from polyrelu.claims.aside import *",
+        "import polyrelu.claims.aside",
+        "import polyrelu.claims.aside as w",
+        "from . import aside",
+        "from .aside import W",
+        "from ..claims import aside",
+        "def late():\n    from polyrelu.claims import aside",
+        "class Late:\n    def f(self):\n        if 1:\n            import polyrelu.claims.aside",
+        "if not TYPE_CHECKING:\n    import polyrelu.claims.aside",
+    ],
+)
+def test_every_form_of_import_is_followed(identity, line):
+    two = {"polyrelu/claims/two.py": f"{FILES['polyrelu/claims/two.py']}{line}\n"}
+    assert identity({**two, "polyrelu/claims/aside.py": "W = 2\n"}) != identity(two)
+
+
+def test_a_name_that_an_interface_defines_itself_is_code_of_the_interface(identity):
+    two = {"polyrelu/claims/two.py": FILES["polyrelu/claims/two.py"] + "from polyrelu.nets import made\n"}
+    nets = {"polyrelu/nets/__init__.py": FILES["polyrelu/nets/__init__.py"] + "made = 1\n"}
+    more = {"polyrelu/nets/__init__.py": FILES["polyrelu/nets/__init__.py"] + "made = 2\n"}
+    assert identity({**two, **nets}) != identity({**two, **more})
+    assert identity(nets) == identity(more)
+
+
+def test_files_do_not_change_places(identity):
+    two, three = (f"polyrelu/claims/{name}.py" for name in ("two", "three"))
+    assert identity({two: FILES[three], three: FILES[two]}) != identity()
+
+
+def test_types_of_numbers_count(identity):
+    paths = "polyrelu/claims/paper/sizes.py"
+    assert len({identity({paths: f"N = {text}\n"}) for text in ("10", "10.0", "'10'", "True", "None", "()")}) == 6
+
+
+def test_no_experiment_depends_on_claims_published_numbers_or_pages():
+    for claim in catalogue().values():
+        if isinstance(claim.experiment, str):
+            found = modules_of(load_experiment(claim.experiment).module)
+            parts = {tuple(name.split(".")[1:]) for name in found}
+            assert {part[0] for part in parts} <= {
+                "arrays", "bias", "checks", "claims", "data", "errors", "files", "interrupt", "nets", "progress",
+                "robust", "sweep", "threads", "train",
+            }, claim.id  # fmt: skip
+            assert not {part[-1] for part in parts if part[0] == "claims"} & {
+                "claims", "published", "catalogue", "judge", "measure", "claim", "identity",
+            }, claim.id  # fmt: skip
