@@ -39,6 +39,10 @@ class Measured:
         object.__setattr__(self, "values", Values(self.values))
 
 
+_REGISTERED: dict[str, Experiment] = {}
+_UNREGISTERED: dict[str, Experiment] = {}  # of modules that still define claims beside experiments
+
+
 @final
 @dataclass(frozen=True)
 class Experiment:
@@ -55,6 +59,10 @@ class Experiment:
     combine: Callable[[Any], Mapping[Any, float]] = lambda values: {}
     needs: Callable[[Profile], str] = lambda profile: ""
     locates: bool = False  # False only in modules whose labels still name the part
+
+    def __post_init__(self) -> None:
+        if not self.locates:
+            _UNREGISTERED[self.name] = self
 
     @property
     def module(self) -> str:
@@ -80,9 +88,6 @@ def together(experiment: Experiment, parts: Iterable[Measured]) -> Values:
     for one in parts:
         values.update(one.values)
     return Values({**values, **experiment.combine(values)})
-
-
-_REGISTERED: dict[str, Experiment] = {}
 
 
 def experiment(
@@ -123,7 +128,7 @@ def load_experiment(name: str | Experiment) -> Experiment:
     module, _, function = name.rpartition(".")
     try:
         importlib.import_module(f"{SUBPACKAGE}.{module}")
-        return _REGISTERED[name]
+        return _REGISTERED[name] if name in _REGISTERED else _UNREGISTERED[name]
     except (KeyError, ModuleNotFoundError) as error:
         if isinstance(error, ModuleNotFoundError) and not f"{SUBPACKAGE}.{module}".startswith(str(error.name)):
             raise  # a library that the experiment needs

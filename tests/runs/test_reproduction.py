@@ -8,6 +8,7 @@ from typer.testing import CliRunner
 
 from polyrelu.claims.catalogue import catalogue, experiments, select
 from polyrelu.claims.claim import Verdict
+from polyrelu.claims.experiment import load_experiment
 from polyrelu.claims.measure import settings_of
 from polyrelu.claims.profile import PROFILES, for_profile
 from polyrelu.cli import main as cli
@@ -60,14 +61,13 @@ def test_a_broken_measurement_turns_red_on_the_page_and_in_the_exit_code(tmp_pat
     assert polyrelu_("claims", "run", "A15", "--quiet", "--out", tmp_path / "out").exit_code == 0
     file = next((tmp_path / "out" / "results").iterdir())
     record = json.loads(file.read_text(encoding="utf-8"))
-    name = next(iter(record["result"]["values"]))
-    record["result"]["values"][name] *= 1.1
+    record["result"]["values"][0]["value"] *= 1.1
     content = {key: value for key, value in record.items() if key not in ("format", "check")}
     file.write_text(json.dumps({**record, "check": digest(content)}), encoding="utf-8")
     result = polyrelu_("reproduce", "--only", "A15", "--quiet", "--out", tmp_path / "out")
     assert result.exit_code == 1
     assert "A15 differs" in result.stderr
-    assert name in result.stderr
+    assert record["result"]["values"][0]["quantity"] in result.stderr
     assert "1 differs" in result.stdout
     assert "differs" in (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
 
@@ -114,7 +114,7 @@ def test_every_claim_is_whole(claim):
     assert claim.where
     for profile in PROFILES:
         assert for_profile(claim.settings, profile)
-        blocked = claim.experiment.needs(profile)
+        blocked = load_experiment(claim.experiment).needs(profile)
         assert blocked or for_profile(claim.checks, profile), "nothing is checked"
         if for_profile(claim.expects, profile) in (Verdict.ARTEFACT, Verdict.DIFFERS) and not blocked:
             assert for_profile(claim.reason, profile), "a researcher wants to know why"
@@ -125,8 +125,9 @@ def test_every_claim_is_whole(claim):
 def test_experiments_have_names_of_their_own_and_plain_settings():
     named: dict[str, object] = {}
     for claim in catalogue().values():
-        known = named.setdefault(claim.experiment.name, claim.experiment.run)
-        assert known is claim.experiment.run, "two functions share a name"
+        experiment = load_experiment(claim.experiment)
+        known = named.setdefault(experiment.name, experiment.run)
+        assert known is experiment.run, "two functions share a name"
     assert named.keys() == experiments().keys()
     for profile in PROFILES:
         settings = settings_of(catalogue().values(), profile)
