@@ -23,12 +23,12 @@ from typing import Any, final
 import torch
 
 from polyrelu.bias import correlation
-from polyrelu.data import Dataset, read, split_part
-from polyrelu.data.images import cached
 from polyrelu.claims.claim import Claim, Standing, at_least
 from polyrelu.claims.experiment import Experiment, Measured
 from polyrelu.claims.profile import Profile
 from polyrelu.claims.setups.digit_nets import Followed, Head, sides
+from polyrelu.data import Dataset, read, split_part
+from polyrelu.data.images import cached
 from polyrelu.nets import PolyReLUNet
 from polyrelu.train import published_head
 

@@ -54,7 +54,7 @@ def _defining(root: Path, module: str, name: str) -> str:
     source = _read(root, module)
     if source is None or not source.is_package or not name:
         return module
-    if name in source.bound:
+    if source.bound.get(name, (module, name)) != (module, name):  # an interface may take its own modules
         return _defining(root, *source.bound[name])
     return f"{module}.{name}" if _read(root, f"{module}.{name}") else module
 

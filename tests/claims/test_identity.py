@@ -31,7 +31,7 @@ def run():
     "polyrelu/claims/three.py": "from polyrelu.claims.paper.one import run\ny = 1\n",  # a circle does no harm
     "polyrelu/claims/four.py": "z = 1\n",
     "polyrelu/claims/aside.py": "W = 1\n",
-    "polyrelu/nets/__init__.py": "from polyrelu.nets.deep import Net\nfrom polyrelu.nets.other import Other\n",
+    "polyrelu/nets/__init__.py": "from polyrelu.nets.deep import Net\nfrom polyrelu.nets import other, late\n",
     "polyrelu/nets/deep/__init__.py": "from polyrelu.nets.deep.net import Net\nfrom .unused import U\n",
     "polyrelu/nets/deep/net.py": "RATE = 1\nclass Net:\n    def f(self):\n        from polyrelu.nets.late import L\n",
     "polyrelu/nets/deep/unused.py": "U = 1\n",

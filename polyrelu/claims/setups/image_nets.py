@@ -15,9 +15,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from polyrelu.claims.profile import Profile
 from polyrelu.data import Dataset, read, relabel
 from polyrelu.data.images import cached
-from polyrelu.claims.profile import Profile
 from polyrelu.nets import MLP, ResNet
 from polyrelu.train import Until, descend
 
