@@ -5,8 +5,8 @@ median radius, its ratio to our certified lower bound and to our attack's radius
 is not larger (within 1e-5, the rounding of float32). Then the fastest peer within 1 % of ours in the median, and the
 fastest within 1 % both in the median and at the 99th percentile, with the ratio of times.
 
-Peers: foolbox DDN and FMN (the l2 projection FMN lacks there put back) at several numbers of steps, pyautoattack APGD-T
-(10 radii a point) and FAB-T, one logit as two, and the published PGD (zero start, 2000 steps of .1) at one radius, its
+Peers: foolbox DDN and FMN (the l2 projection FMN lacks there put back) at several numbers of steps, pyautoattack FAB,
+one logit as two, and the published PGD (zero start, 2000 steps of .1) at one radius, its
 time multiplied by the 15 radii of the published curve. A peer that would take more than --limit seconds, judged by
 PROBE points, gets as many points as fit; its time is then extrapolated in proportion and marked with *.
 """
@@ -26,8 +26,7 @@ import torch
 
 from polyrelu.robust import bracket
 from polyrelu.robust.attacks import ConvexConcave, PublishedPGD
-from polyrelu.robust.crosscheck import PEERS
-from polyrelu.robust.crosscheck.check import LIBRARIES
+from polyrelu.robust.crosscheck import LIBRARIES, PEERS
 
 RADIUS, RADII = 0.75, 15  # beyond .7071 no classifier keeps both classes; 15 radii in the published curve
 LIMIT, PROBE, TIE, NEAR = 600.0, 20, 1e-5, 0.01
@@ -62,8 +61,7 @@ CHOICES = {
     "fmn-100": peer("fmn", steps=100),
     "fmn-200": peer("fmn", steps=200),
     "fmn-1000": peer("fmn", steps=1000),
-    "apgd-t": peer("apgd-t"),
-    "fab-t": peer("fab-t"),
+    "fab": peer("fab"),
     "published": partial(PublishedPGD(), radius=RADIUS),
 }
 

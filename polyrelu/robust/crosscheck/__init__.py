@@ -1,8 +1,8 @@
-"""Attacks of other libraries, held against our brackets: ``pip install "polyrelu[crosscheck]"``.
+"""Attacks of other libraries, compared with our brackets: ``pip install "polyrelu[crosscheck]"``.
 
-foolbox and pyautoattack are imported when a peer is first run; this package imports without them.
+foolbox and pyautoattack are imported when a peer is first run; this subpackage imports without them.
 """
 
-from polyrelu.robust.crosscheck.check import PEERS, CrossCheck, Peer, cross_check
+from polyrelu.robust.crosscheck.check import LIBRARIES, PEERS, CrossCheck, Peer, cross_check
 
-__all__ = ["PEERS", "CrossCheck", "Peer", "cross_check"]
+__all__ = ["LIBRARIES", "PEERS", "CrossCheck", "Peer", "cross_check"]

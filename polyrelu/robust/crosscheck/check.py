@@ -20,13 +20,13 @@ from polyrelu.robust.core.norms import NORMS, check_norm, lengths
 from polyrelu.robust.core.result import AttackResult
 from polyrelu.robust.crosscheck import autoattack_adapter, foolbox_adapter
 
-SMALLER = 1e-6  # relative: less is no find
+LEAST_GAIN = 1e-6  # relative: a smaller gain does not count
 ROUNDING = 1e-9  # relative: float64 rounding of a margin that is 0 to within its last digits
-STRETCH = (1.0, 1 + 1e-6, 1 + 1e-5)  # what a float32 perturbation may need to flip the net in float64 as well
+STRETCHES = (1.0, 1 + 1e-6, 1 + 1e-5)  # what a float32 perturbation may need to flip the net in float64 as well
 
 
 class PeerFunction(Protocol):
-    """What an adapter looks like; some take ``steps`` and ``rounds`` besides."""
+    """What an adapter looks like; all take ``steps`` besides."""
 
     def __call__(self, score: Score, X: Tensor, y: Tensor, *, norm: float | str = 2.0, seed: int = 0) -> AttackResult:
         """Attack every row of ``X`` that is classified rightly."""
@@ -35,32 +35,24 @@ class PeerFunction(Protocol):
 @final
 @dataclass(frozen=True)
 class Peer:
-    """One foreign attack: ``minimal`` ones look for the smallest radius themselves, others are bisected."""
+    """One minimal attack of another library, and the norms it is made for."""
 
     name: str
     library: str
     norms: tuple[float, ...]
-    minimal: bool
     function: PeerFunction
 
 
 PEERS: dict[str, Peer] = {
     peer.name: peer
     for peer in (
-        Peer("ddn", "foolbox", foolbox_adapter.L2, True, foolbox_adapter.ddn),
-        Peer("fmn", "foolbox", NORMS, True, foolbox_adapter.fmn),
-        Peer("fmn-shipped", "foolbox", foolbox_adapter.L2, True, foolbox_adapter.fmn_shipped),
-        Peer("cw", "foolbox", foolbox_adapter.L2, True, foolbox_adapter.carlini_wagner),
-        Peer("deepfool", "foolbox", foolbox_adapter.L2_LINF, True, foolbox_adapter.deepfool),
-        Peer("pgd", "foolbox", foolbox_adapter.L2_LINF, False, foolbox_adapter.pgd),
-        Peer("apgd-ce", "pyautoattack", NORMS, False, autoattack_adapter.apgd_ce),
-        Peer("apgd-t", "pyautoattack", NORMS, False, autoattack_adapter.apgd_t),
-        Peer("fab", "pyautoattack", NORMS, True, autoattack_adapter.fab),
-        Peer("fab-t", "pyautoattack", NORMS, True, autoattack_adapter.fab_t),
+        Peer("ddn", "foolbox", foolbox_adapter.L2, foolbox_adapter.ddn),
+        Peer("fmn", "foolbox", NORMS, foolbox_adapter.fmn),
+        Peer("deepfool", "foolbox", foolbox_adapter.L2_LINF, foolbox_adapter.deepfool),
+        Peer("fab", "pyautoattack", NORMS, autoattack_adapter.fab),
     )
 }
 LIBRARIES = {"foolbox": foolbox_adapter.library, "pyautoattack": autoattack_adapter.library}
-QUICK = ("ddn", "fmn", "deepfool", "fab")
 
 
 @final
@@ -93,9 +85,9 @@ def cross_check(
     *,
     points: int = 100,
 ) -> list[CrossCheck]:
-    """Run foreign attacks on at most ``points`` rows, evenly spaced, and hold their radii against ``bracket``.
+    """Compare attacks of other libraries, on at most ``points`` rows, evenly spaced, with ``bracket``.
 
-    ``attacks``: names out of `PEERS`, "all" of those that know the norm, or None for the quick ones. A peer's
+    ``attacks``: names out of `PEERS`, or "all" (as None) of those made for the norm. A peer's
     perturbation counts only if it changes the decision of a float64 copy of ``net`` (stretched by up to 1e-5, and then
     with that length), so that float32 rounding is neither a find nor a contradiction. One below the certified radius
     by more than 1e-9 of it raises `BrokenSandwich`: the certificate, the net or the check is wrong.
@@ -132,10 +124,8 @@ class _Sample:
 
 def _chosen(attacks: str | Sequence[str] | None, norm: float) -> list[Peer]:
     able = [peer.name for peer in PEERS.values() if norm in peer.norms]
-    if attacks is None:
-        names: Sequence[str] = [name for name in QUICK if name in able]
-    else:
-        names = able if attacks == "all" else [attacks] if isinstance(attacks, str) else list(attacks)
+    every = attacks is None or attacks == "all"
+    names = able if every else [attacks] if isinstance(attacks, str) else list(attacks or ())
     for name in names:
         require(name in PEERS, "attacks", name, f"'all' or names out of {', '.join(PEERS)}")
         require(name in able, "attacks", name, f"attacks that know the norm {norm:g}: {', '.join(able)}")
@@ -157,7 +147,7 @@ def _against(peer: Peer, net: Score, at: _Sample, seed: int) -> CrossCheck:
     held, wrong = int((right & radius.isinf()).sum()), int((~right).sum())
     note = f"{len(at.rows)} of {at.total} points, {wrong} wrong without any attack, {held} not broken"
     median = float(radius[right].quantile(0.5, interpolation="higher")) if bool(right.any()) else math.nan
-    smaller = int((radius < at.upper * (1 - SMALLER)).sum())
+    smaller = int((radius < at.upper * (1 - LEAST_GAIN)).sum())
     return CrossCheck(peer.name, peer.library, median, smaller, seconds, note)
 
 
@@ -171,7 +161,7 @@ def _again(net: Score, at: _Sample, result: AttackResult) -> tuple[Tensor, Tenso
     with torch.no_grad():
         right = margin_of(score(x), label) > 0
         radius = torch.where(right, torch.inf, 0.0).double()
-        for factor in STRETCH:
+        for factor in STRETCHES:
             flips = margin_of(score(x + factor * d), label) <= 0
             found = torch.where(flips & result.success, lengths(factor * d, at.norm).double(), torch.inf)
             radius = torch.minimum(radius, found)

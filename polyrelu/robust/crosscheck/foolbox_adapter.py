@@ -1,11 +1,10 @@
 """Attacks of foolbox 3 (Rauber et al. 2020, JOSS 5(53)) as functions that return our `AttackResult`.
 
 They run on d / unit inside [-8, 8], in the dtype of X, so that their lengths (first radius and step 1) fit any data.
-Carlini-Wagner hands back the zero *input* where it found nothing; here the zero input is the point itself, so that is
-seen for what it is. DeepFool is given every class, since naming a number of candidates makes it write to the root log.
+DeepFool is given every class, since naming a number of candidates makes it write to the root log.
 
 foolbox 3.3.4's l2 FMN never projects (its factor is |x|/|x| instead of eps/|d|), so it keeps the first point it jumps
-to: about 1 unit. `fmn` puts the published projection back; `fmn_shipped` is what the package does.
+to: about 1 unit, anything between 1 and 2 times the radius. `fmn` puts the published projection back.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from polyrelu.errors import InputError
 from polyrelu.robust.core.margin import Score
 from polyrelu.robust.core.norms import NORMS
 from polyrelu.robust.core.result import AttackResult
-from polyrelu.robust.crosscheck.problem import WIDE, Problem, seeded
+from polyrelu.robust.crosscheck.problem import HALF_WIDTH, Problem, seeded
 
 L2, L2_LINF = (2.0,), (2.0, math.inf)
 
@@ -60,29 +59,6 @@ def fmn(
     return _minimal(score, X, y, norm, NORMS, seed, attack)
 
 
-def fmn_shipped(
-    score: Score, X: Tensor, y: Tensor, *, norm: float | str = 2.0, seed: int = 0, steps: int = 200
-) -> AttackResult:
-    """foolbox's l2 FMN exactly as the package has it, without a projection."""
-    return _minimal(score, X, y, norm, L2, seed, lambda problem, attacks: attacks.L2FMNAttack(steps=steps))
-
-
-def carlini_wagner(
-    score: Score, X: Tensor, y: Tensor, *, norm: float | str = 2.0, seed: int = 0, steps: int = 200, constants: int = 6
-) -> AttackResult:
-    """Carlini & Wagner 2017, margin loss + |d|^2 by Adam in tanh coordinates, l2, minimal; ``constants`` weights."""
-
-    def attack(problem: Problem, attacks: Any) -> Any:
-        # Adam moves every coordinate by stepsize * WIDE at first: together .1 units. The clean margin and the unit
-        # are 1, so that weights around 1 decide.
-        step = 0.1 / (WIDE * math.sqrt(problem.x.shape[1]))
-        return attacks.L2CarliniWagnerAttack(
-            binary_search_steps=constants, steps=steps, stepsize=step, initial_const=1.0
-        )
-
-    return _minimal(score, X, y, norm, L2, seed, attack)
-
-
 def deepfool(
     score: Score, X: Tensor, y: Tensor, *, norm: float | str = 2.0, seed: int = 0, steps: int = 50
 ) -> AttackResult:
@@ -93,24 +69,6 @@ def deepfool(
         return kind(steps=steps, candidates=None)
 
     return _minimal(score, X, y, norm, L2_LINF, seed, attack)
-
-
-def pgd(
-    score: Score, X: Tensor, y: Tensor, *, norm: float | str = 2.0, seed: int = 0, steps: int = 100, rounds: int = 10
-) -> AttackResult:
-    """Projected gradient (Madry et al. 2018), cross-entropy, a random start, steps eps/20; ``rounds`` radii a point."""
-    problem, foolbox = Problem(score, X, y, norm, L2_LINF), library()
-    l2 = problem.norm == 2.0
-    kind = (
-        foolbox.attacks.L2ProjectedGradientDescentAttack if l2 else foolbox.attacks.LinfProjectedGradientDescentAttack
-    )
-    attack = kind(steps=steps, rel_stepsize=0.05)
-
-    def attempt(radius: Tensor, run: int) -> Tensor:
-        with seeded(seed + run, problem.X.device):
-            return _run(foolbox, problem, radius, attack, epsilon=1.0)
-
-    return problem.result(problem.smallest(attempt, rounds) if len(problem) else problem.x)
 
 
 def _minimal(
@@ -125,15 +83,10 @@ def _minimal(
     problem, foolbox = Problem(score, X, y, norm, norms), library()
     if not len(problem):
         return problem.result(problem.x)
+    model = foolbox.PyTorchModel(problem.model(problem.unit), bounds=(-HALF_WIDTH, HALF_WIDTH), device=problem.X.device)
     with seeded(seed, problem.X.device):
-        return problem.result(_run(foolbox, problem, problem.unit, attack(problem, foolbox.attacks)))
-
-
-def _run(foolbox: Any, problem: Problem, unit: Tensor, attack: Any, **options: float) -> Tensor:
-    """The perturbations a foolbox attack ends with, back in the original space."""
-    model = foolbox.PyTorchModel(problem.model(unit), bounds=(-WIDE, WIDE), device=problem.X.device)
-    u: Tensor = attack.run(model, torch.zeros_like(problem.x), problem.labels(), **options)
-    return u.detach() * unit[:, None]
+        u: Tensor = attack(problem, foolbox.attacks).run(model, torch.zeros_like(problem.x), problem.labels())
+    return problem.result(u.detach() * problem.unit[:, None])
 
 
 def _projecting(attacks: Any) -> Any:

@@ -1,19 +1,19 @@
-"""The task as a foreign attack wants to see it, and the honest check of what it brings back.
+"""The points in the coordinates that attacks of other libraries need, and the verification of what they find.
 
-The libraries are full of absolute constants: boxes [0, 1] that are clamped to without a word, first steps of length 1,
+The libraries are full of absolute constants: boxes [0, 1] that are clamped to silently, first steps of length 1,
 guards of 1e-4 and 1e-8, softmaxes that underflow in float32. So each rightly classified row gets its own coordinates
 
     u = centre + d / unit_i,        logits = (f_c - f_own) / margin_i(x_i),  own class last
 
-in which the point is the middle of the box, the walls are far away whatever the range of the data, a radius of interest
-is about 1 and the clean margin is 1. No decision changes: softmax, DLR, DeepFool and FAB only see differences of
+in which the point is the middle of the box, its edges are far away whatever the range of the data, a radius of interest
+is about 1 and the clean margin is 1. No decision changes: softmax, DeepFool and FAB only see differences of
 logits, and one logit z becomes the pair [-y z, 0], which is [-z/2, z/2] up to a shift. The own class comes last because
 argmax takes the first of equals: a margin of exactly 0 then counts as broken, as it does here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, final
 
@@ -25,10 +25,8 @@ from polyrelu.robust.core.margin import Score, check_points, margin_of
 from polyrelu.robust.core.norms import NORMS, check_norm, lengths, steepest
 from polyrelu.robust.core.result import AttackResult, AttackStatus
 
-WIDE = 8.0  # half-width of the box, in units, for attacks that choose their own radius
-LOW = -100.0  # logit of a class that does not exist; the own logit is 0 and the clean margin 1
-FIRST = (1.0, 0.75, 1.5, 0.5, 2.0, 0.875, 3.0, 0.625, 4.0, 6.0)  # a larger radius is not always easier for an attack
-RAY = 4  # lengths tried along the gradient when looking for the unit, each twice the last
+HALF_WIDTH = 8.0  # half-width of the box, in units, for attacks that choose their own radius
+RAY_LENGTHS = 4  # lengths tried along the gradient when looking for the unit, each twice the last
 
 
 @final
@@ -38,7 +36,7 @@ class Problem:
     unit : (m,) how far the plain steepest-descent ray goes until the decision changes, up to the next power of 2 (so
         that nothing is rounded and the answer is not given away). Where 8 times the linear estimate margin/|gradient|
         is not enough, twice that estimate. Each row has its own, so that no row depends on the others.
-    labels : (m,) what the foreign attack is told: the own class is always the last logit
+    labels : (m,) what the attack is given: the own class is always the last logit
     """
 
     def __init__(self, score: Score, X: Tensor, y: Tensor, norm: float | str, norms: tuple[float, ...] = NORMS) -> None:
@@ -61,16 +59,15 @@ class Problem:
         margin = -relative.amax(dim=1)
         # A point on the very boundary would blow the other logits up; 1e-6 of their spread is small enough.
         self.weight = 1 / torch.maximum(margin, 1e-6 * -relative.amin(dim=1))
-        self.targets = relative.argsort(dim=1, descending=True)
         self.unit = self._unit(margin)
 
     def __len__(self) -> int:
         """Number of rows to attack."""
         return len(self.x)
 
-    def labels(self, logits: int | None = None) -> Tensor:
-        """The label of every row when the model has ``logits`` logits."""
-        return torch.full((len(self),), (logits or self.classes) - 1, dtype=torch.int64, device=self.X.device)
+    def labels(self) -> Tensor:
+        """The label of every row: the own class is the last logit."""
+        return torch.full((len(self),), self.classes - 1, dtype=torch.int64, device=self.X.device)
 
     def logits_at(self, x: Tensor) -> Tensor:
         """The score at ``x``, differentiable in ``x`` alone: the net's own gradients are not touched."""
@@ -87,9 +84,9 @@ class Problem:
             return -(self.label * logits)[:, None]
         return logits.gather(1, self.others) - logits.gather(1, self.label[:, None])
 
-    def model(self, unit: Tensor, *, centre: float = 0.0, logits: int | None = None) -> Model:
-        """The rows' score as a module of u = centre + d / unit, with LOW logits added up to ``logits``."""
-        return Model(self, unit, centre, (logits or self.classes) - self.classes)
+    def model(self, unit: Tensor, *, centre: float = 0.0) -> Model:
+        """The rows' score as a module of u = centre + d / unit."""
+        return Model(self, unit, centre)
 
     def check(self, d: Tensor) -> tuple[Tensor, Tensor]:
         """Whether x + d, as it is in the dtype of X, changes the decision; and its true distance from x, float64.
@@ -114,28 +111,6 @@ class Problem:
         )
         return AttackResult(perturbation, radius, radius < torch.inf, status, self.passes)
 
-    def smallest(self, attempt: Callable[[Tensor, int], Tensor], rounds: int) -> Tensor:
-        """The smallest perturbation found by an attack of fixed radius, each row with a bisection of its own.
-
-        ``attempt(radius, round)`` runs the attack once on all rows, each at its own radius (in its own coordinates
-        that is one eps for the batch), each time with another random start. A row tries the FIRST multiples of its
-        unit until one works, then halves the interval below. A success counts with the length it really has.
-        ``rounds`` runs leave about unit / 2^(rounds - 1) between success and failure.
-        """
-        best = torch.zeros_like(self.x)
-        high = torch.full((len(self),), torch.inf, dtype=torch.float64, device=self.X.device)
-        low = torch.zeros_like(high)
-        unit = self.unit.double()
-        for run in range(rounds):
-            radius = torch.where(high < torch.inf, (low + high) / 2, FIRST[run % len(FIRST)] * unit)
-            d = attempt(radius.to(self.x), run)
-            flips, size = self.check(d)
-            best = torch.where((flips & (size < high))[:, None], d, best)
-            high = torch.where(flips, torch.minimum(high, size), high)
-            low = torch.where(flips, low, torch.maximum(low, radius))
-            low = torch.where(low < high, low, high / 2)  # it failed at a radius larger than one it mastered
-        return best
-
     def _unit(self, margin: Tensor) -> Tensor:
         with torch.enable_grad():
             x = self.x.clone().requires_grad_()
@@ -148,7 +123,7 @@ class Problem:
         linear = torch.maximum(linear, 16 * torch.finfo(size.dtype).eps * size)  # less would not move x at all
         first = torch.exp2((1.001 * linear).log2().ceil())
         unit, found = 2 * first, torch.zeros_like(self.label, dtype=torch.bool)
-        for step in range(RAY):
+        for step in range(RAY_LENGTHS):
             flips, _ = self.check((2**step * first)[:, None] * direction)
             unit = torch.where(flips & ~found, 2**step * first, unit)
             found |= flips
@@ -159,26 +134,27 @@ class Problem:
 class Model(nn.Module):
     """Logits (m, C) of all rows at once as a function of their own coordinates u (m, ...)."""
 
-    def __init__(self, problem: Problem, unit: Tensor, centre: float, missing: int) -> None:
+    def __init__(self, problem: Problem, unit: Tensor, centre: float) -> None:
         super().__init__()
-        self._problem = (problem,)  # in a tuple: moving or switching this module must not reach the person's net
-        self.unit, self.centre, self.missing = unit, centre, missing
+        self._problem = (problem,)  # in a tuple: moving or switching this module must not reach the user's net
+        self.unit, self.centre = unit, centre
         self.eval()
 
     def forward(self, u: Tensor) -> Tensor:
-        """The other classes, then those that do not exist, then the own class at 0; in the dtype of ``u``."""
+        """The other classes, then the own class at 0; in the dtype of ``u``."""
         problem = self._problem[0]
         if len(u) != len(problem):
-            raise RuntimeError(f"A foreign attack asked for {len(u)} of {len(problem)} rows: rows must stay together.")
+            raise RuntimeError(f"An attack asked for {len(u)} of {len(problem)} rows: rows must stay together.")
         d = (u.reshape(len(u), -1) - self.centre).to(problem.x.dtype) * self.unit[:, None]
         relative = problem.relative(problem.logits_at(problem.x + d)) * problem.weight[:, None]
-        absent = torch.full((len(u), self.missing), LOW, dtype=relative.dtype, device=relative.device)
-        return torch.cat([relative, absent, torch.zeros_like(relative[:, :1])], dim=1).to(u.dtype)
+        return torch.cat([relative, torch.zeros_like(relative[:, :1])], dim=1).to(u.dtype)
 
 
 class _InputGradient(torch.autograd.Function):
-    """The score, with a backward pass that stops at the input: foreign attacks call ``backward()``, which would
-    otherwise add to the ``.grad`` of the person's weights (and pay for it)."""
+    """The score, with a backward pass that stops at the input.
+
+    Attacks of other libraries call ``backward()``, which would otherwise add to the ``.grad`` of the weights.
+    """
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, problem: Problem) -> Tensor:
