@@ -46,7 +46,7 @@ def diagnose(
     else.
     """
     with plain_errors("give fewer rows"):
-        from polyrelu.robust import BrokenSandwich
+        from polyrelu.robust import BoundsInconsistentError
         from polyrelu.workflows.diagnose.diagnose import DiagnosisLive, DiagnosisSettings
         from polyrelu.workflows.diagnose.diagnose import diagnose as run
 
@@ -54,7 +54,7 @@ def diagnose(
         with DiagnosisLive(quiet, out) as live:
             try:
                 report = run(settings, live.doing)
-            except BrokenSandwich as error:
+            except BoundsInconsistentError as error:
                 typer.echo(f"polyrelu: error: {' '.join(str(error).split())}", err=True)
                 raise typer.Exit(3) from None
         typer.echo(json.dumps(report.record(), indent=2, allow_nan=False) if as_json else report.summary())

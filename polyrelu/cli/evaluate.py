@@ -72,14 +72,14 @@ def evaluate(
         settings = EvaluationSettings(
             file, points, norm, tol, budget_nodes, budget_seconds, seed, limit, parse_radii(radius), cross_check, p
         )
-        from polyrelu.robust import BrokenSandwich
+        from polyrelu.robust import BoundsInconsistentError
         from polyrelu.workflows.evaluate.evaluation import evaluate as run
         from polyrelu.workflows.evaluate.progress import EvaluationLive
 
         with EvaluationLive(quiet, settings.command(str(out))) as live:
             try:
                 result = run(settings, out, live)
-            except BrokenSandwich as error:
+            except BoundsInconsistentError as error:
                 typer.echo(f"polyrelu: error: {' '.join(str(error).split())}", err=True)
                 raise typer.Exit(3) from None
         show_evaluation(result, as_json, quiet)

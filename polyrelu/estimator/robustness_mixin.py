@@ -28,7 +28,7 @@ from polyrelu.robust import (
     bracket,
     held,
     margin_of,
-    settled,
+    recheck,
     with_neurons,
 )
 from polyrelu.robust.attacks import BoundaryWalk, strongest
@@ -146,7 +146,7 @@ class Provable:
             with torch.no_grad():
                 return margin_of(self.net_(Z.to(weight)).cpu().double(), labels[rows]) < 0
 
-        length, step = settled(changed, points, found.radius, found.perturbation)
+        length, step = recheck(changed, points, found.radius, found.perturbation)
         if radius is not None:
             length = torch.where(length <= radius * (1 + 1e-9), length, torch.inf)
         good = length.isfinite()

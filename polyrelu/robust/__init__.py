@@ -6,9 +6,9 @@ Attacks are in `polyrelu.robust.attacks`, the single certificates in `polyrelu.r
 from polyrelu.robust.bracketing import (
     FEW,
     Band,
+    BoundsInconsistentError,
     Bracket,
     BracketStatus,
-    BrokenSandwich,
     Held,
     Progress,
     RadiusRange,
@@ -22,13 +22,15 @@ from polyrelu.robust.bracketing import (
     with_neurons,
 )
 from polyrelu.robust.certify import (
+    CERTIFICATES,
     Budget,
+    Certificate,
     average_radius,
     centre_radius,
     certified_radius,
-    cheap_radius,
     linear_radius,
     quadratic_radius,
+    root_lipschitz_radius,
 )
 from polyrelu.robust.core import (
     EXECUTED,
@@ -46,11 +48,12 @@ from polyrelu.robust.core import (
     check_points,
     lengths,
     margin_of,
-    settled,
+    recheck,
 )
 from polyrelu.robust.distance import dist
 
 __all__ = [
+    "CERTIFICATES",
     "EXECUTED",
     "FEW",
     "NETS",
@@ -60,10 +63,11 @@ __all__ = [
     "AttackResult",
     "AttackStatus",
     "Band",
+    "BoundsInconsistentError",
     "Bracket",
     "BracketStatus",
-    "BrokenSandwich",
     "Budget",
+    "Certificate",
     "Held",
     "Labelled",
     "Own",
@@ -76,7 +80,6 @@ __all__ = [
     "bracket",
     "centre_radius",
     "certified_radius",
-    "cheap_radius",
     "cheaply_held",
     "check_norm",
     "check_points",
@@ -88,7 +91,8 @@ __all__ = [
     "linear_radius",
     "margin_of",
     "quadratic_radius",
+    "recheck",
     "relative_gaps",
-    "settled",
+    "root_lipschitz_radius",
     "with_neurons",
 ]

@@ -25,8 +25,8 @@ import torch
 from torch import Tensor
 
 from polyrelu.nets import PolyReLUNet
-from polyrelu.robust import REAL, Arithmetic, Budget, cheap_radius, linear_radius, quadratic_radius
-from polyrelu.robust.certify import certify, quick_radius
+from polyrelu.robust import REAL, Arithmetic, Budget, linear_radius, quadratic_radius, root_lipschitz_radius
+from polyrelu.robust.certify import certify, krylov_radius
 from polyrelu.robust.core import reduce
 
 KNOWN = Path(__file__).with_name("allowances.json")
@@ -35,13 +35,16 @@ LARGE = 1e-10
 CALLS = 3  # of each function that are looked at
 CERTIFY, CORE = "polyrelu.robust.certify", "polyrelu.robust.core"
 FUNCTIONS = [  # whatever a bound is made of
-    *((f"{CORE}.scaled_net", f"Neurons.{name}") for name in ("pairs", "place", "level", "constants", "worst", "cut")),
+    *(
+        (f"{CORE}.scaled_net", f"Neurons.{name}")
+        for name in ("pairs", "place", "scaled_bias", "constants", "worst", "rounded_down")
+    ),
     (f"{CORE}.scaled_net", "_execution"),
     *((f"{CERTIFY}.lipschitz", name) for name in ("steepest_falls", "_top", "_between", "_correlated", "_halved")),
-    (f"{CERTIFY}.lipschitz", "Cheap._chunk"),
+    (f"{CERTIFY}.lipschitz", "RootLipschitz._chunk"),
     *((f"{CERTIFY}.linear", name) for name in ("Frame.of", "Growth.of", "Rows.bound", "_rooted", "_steepest_gap")),
     *((f"{CERTIFY}.quadratic", name) for name in ("Frame.of", "rows_of", "Rows.below", "Rows.bound", "_least")),
-    *((f"{CERTIFY}.krylov", name) for name in ("_few", "_ball", "_least")),
+    *((f"{CERTIFY}.krylov", name) for name in ("_krylov_quadratic", "_ball", "_least")),
     (f"{CORE}.relaxation", "_State.advance"),
     *((f"{CORE}.reduced_net", name) for name in ("Shallow.slack", "Shallow._constant", "Rows.scaled", "reduce")),
 ]
@@ -74,14 +77,14 @@ def leaves(net: PolyReLUNet, X: Tensor, y: Tensor, arithmetic: Arithmetic) -> No
 
 
 RUNS: dict[str, Callable[..., Any]] = {
-    "cheap, l1": lambda net, X, y, a: cheap_radius(net, X, y, 1, arithmetic=a),
-    "cheap, l2": lambda net, X, y, a: cheap_radius(net, X, y, 2, arithmetic=a),
-    "cheap, linf": lambda net, X, y, a: cheap_radius(net, X, y, math.inf, arithmetic=a),
+    "cheap, l1": lambda net, X, y, a: root_lipschitz_radius(net, X, y, 1, arithmetic=a),
+    "cheap, l2": lambda net, X, y, a: root_lipschitz_radius(net, X, y, 2, arithmetic=a),
+    "cheap, linf": lambda net, X, y, a: root_lipschitz_radius(net, X, y, math.inf, arithmetic=a),
     "linear, l1": lambda net, X, y, a: linear_radius(net, X, y, 1, steps=1, arithmetic=a),
     "linear, l2": lambda net, X, y, a: linear_radius(net, X, y, 2, steps=1, arithmetic=a),
     "linear, linf": lambda net, X, y, a: linear_radius(net, X, y, math.inf, steps=1, arithmetic=a),
     "quadratic": lambda net, X, y, a: quadratic_radius(net, X, y, arithmetic=a),
-    "quick": lambda net, X, y, a: quick_radius(net, X, y, -0.1 * X, a),
+    "quick": lambda net, X, y, a: krylov_radius(net, X, y, -0.1 * X, a),
     "leaves": leaves,
 }
 

@@ -10,8 +10,9 @@ import torch
 from polyrelu import Budget, PolyReLUClassifier, bracket
 from polyrelu.errors import InputError
 from polyrelu.nets import PolyReLUNet
-from polyrelu.robust import EXECUTED, FEW, REAL, cheap_radius, linear_radius, quadratic_radius
-from polyrelu.robust.core import Neurons, arithmetic_of
+from polyrelu.robust import EXECUTED, FEW, REAL, linear_radius, quadratic_radius, root_lipschitz_radius
+from polyrelu.robust.core import arithmetic_of
+from polyrelu.robust.core.scaled_net import Neurons
 
 FLOATS = list(EXECUTED)
 
@@ -54,7 +55,7 @@ def test_the_counted_errors_cover_logits_as_executed_and_little_more(dtype, outp
             up, down = (placed.T + blur).relu() ** p, (placed.T - blur).relu() ** p
             lift = placed.length[:, None] ** (p - 1) if run.normalised else 1.0
             least = down @ A.clamp(min=0).T + up @ A.clamp(max=0).T
-            least = least + lift * run.level(rivals.beta, rivals.size, placed.scale)
+            least = least + lift * run.scaled_bias(rivals.beta, rivals.size, placed.scale)
             unit = rivals.size * math.exp(run.log_unit)
             found = margins(executed, label) / unit * lift / placed.scale[:, None] ** (1 if run.normalised else p)
             assert (least <= found).all()
@@ -84,7 +85,7 @@ def test_executed_radii_are_a_little_shorter_than_real_ones(p, outputs, seed, no
     exact, X = PolyReLUNet.restore(net.config(), net.state_dict()).double(), X[:10]
     with torch.no_grad():
         y = label_of(exact(X))
-    proofs = [cheap_radius, linear_radius]
+    proofs = [root_lipschitz_radius, linear_radius]
     if norm == 2:
         proofs.append(lambda net, X, y, norm, arithmetic: quadratic_radius(net, X, y, tol=1e-3, arithmetic=arithmetic))
         proofs.append(lambda *args, arithmetic: bracket(*args[:3], budget=Budget(nodes=0), arithmetic=arithmetic).lower)
@@ -106,15 +107,15 @@ def test_a_net_that_overflows_or_underflows_when_executed_is_not_proven(dtype):
     net.output.data.copy_(torch.tensor([[1.0, -1.0]]))
     X, y = torch.tensor([[1.0, 0.2]], dtype=torch.float64), torch.ones(1, dtype=torch.float64)
     exact = PolyReLUNet.restore(net.config(), net.state_dict()).double()
-    assert cheap_radius(exact, X, y, arithmetic=arithmetic) > 0.5
+    assert root_lipschitz_radius(exact, X, y, arithmetic=arithmetic) > 0.5
     large = 2 * arithmetic.most ** (1 / 3)
     for scale in (large, 1e-3 * arithmetic.least ** (1 / 3)):
         with torch.no_grad():
             f = float(net((scale * X).to(dtype)))
         assert not 0 < f < math.inf or scale < 1
-        for prove in (cheap_radius, linear_radius, quadratic_radius):
+        for prove in (root_lipschitz_radius, linear_radius, quadratic_radius):
             assert prove(exact, scale * X, y, arithmetic=arithmetic) <= (0 if scale > 1 else scale)
-    far = cheap_radius(exact, 0.1 * large * X, y, arithmetic=arithmetic)
+    far = root_lipschitz_radius(exact, 0.1 * large * X, y, arithmetic=arithmetic)
     assert 0 < far <= large
 
 
@@ -153,8 +154,8 @@ def test_a_tie_within_rounding_is_not_proven():
     X, y = torch.rand(1, D, generator=torch.Generator().manual_seed(1)).double(), torch.ones(1, dtype=torch.float64)
     exact = PolyReLUNet.restore(net.config(), net.state_dict()).double()
     real = sum(Fraction(float(a)) * Fraction(float(b)) for a, b in zip(w, X[0], strict=True)) * Fraction(1, 2**24)
-    assert real > 0 and cheap_radius(exact, X, y) > 0
-    for prove in (cheap_radius, linear_radius, quadratic_radius):
+    assert real > 0 and root_lipschitz_radius(exact, X, y) > 0
+    for prove in (root_lipschitz_radius, linear_radius, quadratic_radius):
         assert prove(exact, X, y, arithmetic="float32") == 0
 
 
@@ -171,8 +172,8 @@ def test_a_head_predicts_in_its_own_arithmetic_also_under_autocast():
 
 def test_no_radius_of_a_normalised_net_as_executed_is_above_three_lengths():
     net = PolyReLUNet(3, 4, 3.0, normalise_input=True, dtype=torch.float32)
-    radius, length = torch.tensor([1e9, 1.0]).double(), torch.ones(2).double()  # `level` counts |x + d| <= 4 |x|
-    cut = Neurons.of(net, EXECUTED[torch.float32]).cut(radius, length, 2.0)
+    radius, length = torch.tensor([1e9, 1.0]).double(), torch.ones(2).double()  # `scaled_bias` counts |x + d| <= 4 |x|
+    cut = Neurons.of(net, EXECUTED[torch.float32]).rounded_down(radius, length, 2.0)
     assert 3 * (1 - 1e-9) < cut[0] <= 3 and cut[1] == pytest.approx(1, rel=1e-9)
 
 

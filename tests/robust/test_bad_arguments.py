@@ -12,12 +12,12 @@ from polyrelu.robust import (
     average_radius,
     centre_radius,
     certified_radius,
-    cheap_radius,
     cheaply_held,
     check_points,
     held,
     linear_radius,
     quadratic_radius,
+    root_lipschitz_radius,
 )
 from polyrelu.robust.attacks import APGD, PGD, AtRadius, BoundaryWalk, CarliniWagner, Minimal, strongest
 from polyrelu.robust.theory import average_critical_radius, universal_perturbation_samples
@@ -26,7 +26,7 @@ NET = PolyReLUNet(3, 4, 2.0, seed=1)
 X = torch.randn(4, 3, generator=torch.Generator().manual_seed(0))
 Y = torch.tensor([1.0, -1.0, 1.0, -1.0])
 CALLS = {
-    "bracket": lambda net, X, y: bracket(net, X, y, budget=Budget(nodes=1)), "cheap": cheap_radius,
+    "bracket": lambda net, X, y: bracket(net, X, y, budget=Budget(nodes=1)), "cheap": root_lipschitz_radius,
     "linear": linear_radius, "certified": certified_radius,
     "quadratic": quadratic_radius, "held": lambda net, X, y: held(net, X, y, 0.1), "cheaply": lambda net, X,
     y: cheaply_held(net, X, y, 0.1),

@@ -9,8 +9,8 @@ from polyrelu.data import OrthonormalMixture
 from polyrelu.errors import InputError
 from polyrelu.nets import AverageClassifier, CentreClassifier, PolyReLUNet
 from polyrelu.robust import (
+    BoundsInconsistentError,
     BracketStatus,
-    BrokenSandwich,
     Budget,
     average_radius,
     bracket,
@@ -454,7 +454,7 @@ def test_progress_is_told():
 def test_a_broken_sandwich_is_a_bug_of_ours():
     ok = torch.tensor([0.0, 1.0, torch.inf]).double()
     check_sandwich(ok, ok)
-    with pytest.raises(BrokenSandwich, match=r"Point 1 .*bug in polyrelu"):
+    with pytest.raises(BoundsInconsistentError, match=r"Point 1 .*bug in polyrelu"):
         check_sandwich(torch.tensor([0.0, 1.0 + 1e-15], dtype=torch.float64), torch.tensor([0.0, 1.0]).double())
 
 

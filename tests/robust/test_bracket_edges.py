@@ -11,11 +11,20 @@ import torch
 from polyrelu.data import Dataset
 from polyrelu.errors import InputError
 from polyrelu.nets import PolyReLUNet
-from polyrelu.robust import BracketStatus, BrokenSandwich, Budget, bracket, certified_radius, margin_of
+from polyrelu.robust import (
+    CERTIFICATES,
+    BoundsInconsistentError,
+    BracketStatus,
+    Budget,
+    Certificate,
+    bracket,
+    certified_radius,
+    margin_of,
+)
 from polyrelu.robust.bracketing import strategies as bounds
 from polyrelu.robust.certify import certify
-from polyrelu.robust.core import Relaxation, reduce
-from polyrelu.robust.core.relaxation import box_terms
+from polyrelu.robust.core import reduce
+from polyrelu.robust.core.relaxation import Relaxation, box_terms
 
 NONE = Budget(nodes=0)
 
@@ -75,12 +84,15 @@ def test_logits_that_cancel_are_no_bug_of_ours(norm):
         assert (found.lower <= found.upper).all()
 
 
+class Wrong(Certificate):
+    def radius(self, job):
+        return torch.full((len(job),), 9.0).double()
+
+
 def test_a_proof_above_an_honest_attack_is_still_a_bug(monkeypatch):
     net, X, y = random_net(3, 0)
-    monkeypatch.setattr(
-        bounds, "certified_radius", lambda net, X, y, norm, arithmetic: torch.full((len(X),), 9.0).double()
-    )
-    with pytest.raises(BrokenSandwich):
+    monkeypatch.setitem(CERTIFICATES, "linear-or-lipschitz", Wrong())
+    with pytest.raises(BoundsInconsistentError):
         bracket(net, X, y, norm=1)
 
 

@@ -10,9 +10,10 @@ from torch import Tensor
 
 from polyrelu.data import OrthonormalMixture
 from polyrelu.errors import InputError
-from polyrelu.nets import AverageClassifier, CentreClassifier, Polar, PolyReLUNet
-from polyrelu.robust import average_radius, centre_radius, cheap_radius, margin_of
-from polyrelu.robust.certify import Cheap
+from polyrelu.nets import AverageClassifier, CentreClassifier, PolyReLUNet
+from polyrelu.nets.polar import Polar
+from polyrelu.robust import average_radius, centre_radius, margin_of, root_lipschitz_radius
+from polyrelu.robust.certify import RootLipschitz
 from polyrelu.robust.certify import lipschitz as cheap
 from polyrelu.robust.certify.lipschitz import Neurons, steepest_falls
 
@@ -90,7 +91,7 @@ def test_never_above_the_radius_found_on_a_dense_grid(p: float, outputs: int) ->
         X, y = points_of(net, seed)
         found = broken(net, X, y)
         for norm in NORMS:
-            radius = cheap_radius(net, X, y, norm)
+            radius = root_lipschitz_radius(net, X, y, norm)
             truth = torch.linalg.vector_norm(found, ord=norm, dim=2).nan_to_num(torch.inf).amin(dim=1)
             assert (radius <= truth).all(), (seed, norm)
             assert radius[-1] == 0  # misclassified
@@ -126,7 +127,7 @@ def test_is_the_closed_form_of_the_average_classifier() -> None:
     mixture = OrthonormalMixture(50, 6, 4, 0.5, rotate=1, dtype=torch.float64)
     data = mixture.sample(200, seed=0)
     X, y, labels = data.rows(), data.y.double(), mixture.labels
-    radius = cheap_radius(AverageClassifier(mixture.centres, labels).as_polyrelu_net(), X, y)
+    radius = root_lipschitz_radius(AverageClassifier(mixture.centres, labels).as_polyrelu_net(), X, y)
     true = average_radius(X, y, mixture.centres, labels)
     sums = torch.stack([mixture.centres[labels == sign].sum(0) for sign in (1, -1)])
     s, t = (X @ sums.T).unbind(dim=1)
@@ -141,7 +142,7 @@ def test_is_the_closed_form_of_the_average_classifier() -> None:
 def test_is_exact_at_orthonormal_centres(p: float) -> None:
     labels = torch.tensor([1.0] * 6 + [-1.0] * 4, dtype=torch.float64)
     centres = OrthonormalMixture(60, 6, 4, 0.0, rotate=3, dtype=torch.float64).centres
-    radius = cheap_radius(CentreClassifier(centres, labels, p).as_polyrelu_net(), centres, labels)
+    radius = root_lipschitz_radius(CentreClassifier(centres, labels, p).as_polyrelu_net(), centres, labels)
     assert radius == pytest.approx(math.sqrt(0.5), rel=1e-9)
 
 
@@ -151,7 +152,7 @@ def test_is_close_to_the_closed_form_at_noisy_points(p: float, least: float) -> 
     data = mixture.sample(100, seed=0)
     X, y = data.rows(), data.y.double()
     true = centre_radius(X, y, mixture.centres, mixture.labels, p)
-    ratio = cheap_radius(CentreClassifier(mixture.centres, mixture.labels, p).as_polyrelu_net(), X, y) / true
+    ratio = root_lipschitz_radius(CentreClassifier(mixture.centres, mixture.labels, p).as_polyrelu_net(), X, y) / true
     assert ratio.max() <= 1
     assert ratio.min() >= least
 
@@ -163,20 +164,22 @@ def test_one_neuron_by_hand(p: float) -> None:
     straight, tilted = net_of([[1.0, 0.0]], [[1.0]], p), net_of([[0.6, 0.8]], [[1.0]], p)
     for norm, dual in zip(NORMS, (0.8, 1.0, 1.4), strict=True):
         x, one = torch.tensor([[3.0, 1.0], [2.0, 1.0]], dtype=torch.float64), torch.ones(1)
-        radius = cheap_radius(straight, x[:1], one, norm).item()
+        radius = root_lipschitz_radius(straight, x[:1], one, norm).item()
         assert 3 * (1 - 1e-10) < radius <= 3
-        assert cheap_radius(tilted, x[1:], one, norm).item() == pytest.approx(2 / dual, rel=1e-10)
+        assert root_lipschitz_radius(tilted, x[1:], one, norm).item() == pytest.approx(2 / dual, rel=1e-10)
 
 
 @pytest.mark.parametrize("p", EVERY_P)
 def test_biases_by_hand(p: float) -> None:
     # f = relu(x)^p - b breaks where relu(x) = b^(1/p); f = b - relu(x)^p likewise; both are exact, L = 1
     root, x, one = 0.5 ** (1 / p), torch.tensor([[2.0]], dtype=torch.float64), torch.ones(1)
-    assert cheap_radius(net_of([[1.0]], [[1.0]], p, [-0.5]), x, one).item() == pytest.approx(2 - root, rel=1e-9)
-    assert cheap_radius(net_of([[1.0]], [[-1.0]], p, [0.5]), -x, one).item() == pytest.approx(root, rel=1e-9)
+    assert root_lipschitz_radius(net_of([[1.0]], [[1.0]], p, [-0.5]), x, one).item() == pytest.approx(
+        2 - root, rel=1e-9
+    )
+    assert root_lipschitz_radius(net_of([[1.0]], [[-1.0]], p, [0.5]), -x, one).item() == pytest.approx(root, rel=1e-9)
     # normalised, on the line: f = relu(x) - b for every p, broken at x = b; bounded by the fixed point of
     # r = 2 - (b (2 + r)^(p-1))^(1/p), the bias counted where it is largest
-    radius = cheap_radius(net_of([[1.0]], [[1.0]], p, [-0.5], normalise_input=True), x, one).item()
+    radius = root_lipschitz_radius(net_of([[1.0]], [[1.0]], p, [-0.5], normalise_input=True), x, one).item()
     largest = 2 + radius if p > 1 else 1.0
     assert radius == pytest.approx(2 - (0.5 * largest ** (p - 1)) ** (1 / p), rel=1e-9)
     assert 0.1 < radius <= 1.5
@@ -187,17 +190,17 @@ def test_biases_by_hand(p: float) -> None:
 def test_units_do_not_matter(p: float, norm: float) -> None:
     net = small_net(8, p, 3)  # no bias, no centre
     X, y = points_of(net, 0)
-    plain = cheap_radius(net, X, y, norm)
-    assert cheap_radius(net, 1e-30 * X, y, norm) * 1e30 == pytest.approx(plain, rel=1e-9)
+    plain = root_lipschitz_radius(net, X, y, norm)
+    assert root_lipschitz_radius(net, 1e-30 * X, y, norm) * 1e30 == pytest.approx(plain, rel=1e-9)
     net.output.mul_(1e20)
-    assert cheap_radius(net, X, y, norm) == pytest.approx(plain, rel=1e-9)
+    assert root_lipschitz_radius(net, X, y, norm) == pytest.approx(plain, rel=1e-9)
     polar = net.polar()
     faint = PolyReLUNet.from_polar(Polar(polar.u, polar.q, polar.log_r - 900, polar.log_s - 900), like=net)
-    assert cheap_radius(faint, X, y, norm) == pytest.approx(plain, rel=1e-9)
+    assert root_lipschitz_radius(faint, X, y, norm) == pytest.approx(plain, rel=1e-9)
     dead = polar.log_r.clone().fill_(-torch.inf)
     r, s = torch.cat([polar.log_r - 900, dead]), torch.cat([polar.log_s - 900, dead])
     with_dead = PolyReLUNet.from_polar(Polar(polar.u.repeat(2, 1), polar.q.repeat(2, 1), r, s), like=net)
-    assert cheap_radius(with_dead, X, y, norm) == pytest.approx(plain, rel=1e-9)
+    assert root_lipschitz_radius(with_dead, X, y, norm) == pytest.approx(plain, rel=1e-9)
 
 
 @pytest.mark.parametrize("p", [1.0, 2.0, 3.0])
@@ -206,7 +209,7 @@ def test_splitting_neurons_changes_nothing(p: float) -> None:
     X, y = mixture.sample(20, seed=0).rows(), mixture.sample(20, seed=0).y
     whole = CentreClassifier(mixture.centres, mixture.labels, p).as_polyrelu_net()
     parts = net_of(mixture.centres.repeat(8, 1).tolist(), [(mixture.labels / 8).repeat(8).tolist()], p)
-    assert cheap_radius(parts, X, y) == pytest.approx(cheap_radius(whole, X, y), rel=1e-8)
+    assert root_lipschitz_radius(parts, X, y) == pytest.approx(root_lipschitz_radius(whole, X, y), rel=1e-8)
 
 
 def test_faint_neurons_hardly_matter() -> None:
@@ -216,7 +219,7 @@ def test_faint_neurons_hardly_matter() -> None:
     whole = CentreClassifier(mixture.centres, mixture.labels, 3).as_polyrelu_net()
     rows = torch.nn.functional.normalize(torch.randn(90, 20, generator=torch.Generator().manual_seed(0)).double())
     both = net_of([*mixture.centres.tolist(), *rows.tolist()], [[*mixture.labels.tolist(), *[1e-14, -1e-14] * 45]], 3.0)
-    assert (cheap_radius(both, X, y) >= 0.99 * cheap_radius(whole, X, y)).all()
+    assert (root_lipschitz_radius(both, X, y) >= 0.99 * root_lipschitz_radius(whole, X, y)).all()
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
@@ -226,7 +229,7 @@ def test_one_object_serves_many_calls(dtype: torch.dtype, outputs: int) -> None:
     X = torch.randn(40, 10, generator=torch.Generator().manual_seed(0)).to(dtype)
     y = torch.where(net(X) > 0, 1, -1) if outputs == 1 else net(X).argmax(dim=1)
     for norm in NORMS:
-        cheap, together = Cheap.of(net, norm), cheap_radius(net, X, y, norm)
+        cheap, together = RootLipschitz.of(net, norm), root_lipschitz_radius(net, X, y, norm)
         assert together.dtype == torch.float64
         assert (together > 0).all()
         singles = torch.cat([cheap.radius(X[i : i + 1], y[i : i + 1]) for i in range(len(X))])
@@ -236,23 +239,23 @@ def test_one_object_serves_many_calls(dtype: torch.dtype, outputs: int) -> None:
 @pytest.mark.parametrize("norm", NORMS)
 def test_what_cannot_break_and_what_is_always_broken(norm: float) -> None:
     x, one = torch.ones(1, 2, dtype=torch.float64), torch.ones(1)
-    assert cheap_radius(net_of([[0.0, 0.0]], [[1.0]], 2.0, [1.0]), x, one, norm).item() > 1e100
-    assert cheap_radius(net_of([[0.0, 0.0]], [[1.0]], 2.0), x, one, norm).item() == 0
-    assert cheap_radius(net_of([[1.0, 0.0]], [[1.0]], 2.0), 0 * x, one, norm).item() == 0
+    assert root_lipschitz_radius(net_of([[0.0, 0.0]], [[1.0]], 2.0, [1.0]), x, one, norm).item() > 1e100
+    assert root_lipschitz_radius(net_of([[0.0, 0.0]], [[1.0]], 2.0), x, one, norm).item() == 0
+    assert root_lipschitz_radius(net_of([[1.0, 0.0]], [[1.0]], 2.0), 0 * x, one, norm).item() == 0
 
 
 def test_large_nets_are_no_trouble() -> None:
     net = PolyReLUNet(300, 900, 3.0, dtype=torch.float64)
     X = torch.randn(5, 300, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    assert (cheap_radius(net, X, torch.where(net(X) > 0, 1, -1)) > 0).all()
+    assert (root_lipschitz_radius(net, X, torch.where(net(X) > 0, 1, -1)) > 0).all()
 
 
 def test_bad_arguments_are_named() -> None:
     net, x = net_of([[1.0, 0.0]], [[1.0]], 2.0), torch.ones(1, 2, dtype=torch.float64)
     with pytest.raises(InputError, match="norm=3"):
-        cheap_radius(net, x, torch.ones(1), 3)
+        root_lipschitz_radius(net, x, torch.ones(1), 3)
     with pytest.raises(InputError, match="labels"):
-        cheap_radius(net, x, torch.zeros(1))
+        root_lipschitz_radius(net, x, torch.zeros(1))
 
 
 @pytest.mark.parametrize("p", [1.0, 2.0, 3.0, 7.5])

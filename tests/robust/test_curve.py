@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from polyrelu.errors import InputError
-from polyrelu.robust import Bracket, BracketStatus, BrokenSandwich, RadiusRange, curve, relative_gaps
+from polyrelu.robust import BoundsInconsistentError, Bracket, BracketStatus, RadiusRange, curve, relative_gaps
 
 
 def made(lower, upper, norm=2.0):
@@ -96,14 +96,14 @@ def test_all_wrong_and_all_unbroken():
     [([0.1, 0.5], [0.1, 0.4]), ([0.1, math.nan], [0.1, 1]), ([0.1, 0.5], [0.1, math.nan]), ([0, -0.1], [0, 1])],
 )
 def test_a_broken_sandwich_is_told_and_never_clipped(lower, upper):
-    with pytest.raises(BrokenSandwich, match=r"^Point 1: certified to .* a bug in polyrelu"):
+    with pytest.raises(BoundsInconsistentError, match=r"^Point 1: certified to .* a bug in polyrelu"):
         curve(made(lower, upper))
-    with pytest.raises(BrokenSandwich, match=r"Point 1 of bracket 1"):
+    with pytest.raises(BoundsInconsistentError, match=r"Point 1 of bracket 1"):
         curve([HAND, made(lower, upper)])
 
 
 def test_a_difference_in_the_last_bit_is_broken_too():
-    with pytest.raises(BrokenSandwich):
+    with pytest.raises(BoundsInconsistentError):
         curve(made([math.nextafter(0.5, 1)], [0.5]))
 
 

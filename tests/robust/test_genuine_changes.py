@@ -25,10 +25,10 @@ from polyrelu.robust import (
     BracketStatus,
     altered,
     certified_radius,
-    cheap_radius,
     held,
     linear_radius,
     quadratic_radius,
+    root_lipschitz_radius,
 )
 from polyrelu.robust.core import integrity as genuine
 from polyrelu.robust.external import certified
@@ -143,7 +143,14 @@ def test_a_function_among_the_layers():
             ask()
 
 
-PROOFS = [bracket, cheap_radius, linear_radius, certified_radius, quadratic_radius, lambda *args: held(*args, 0.1)]
+PROOFS = [
+    bracket,
+    root_lipschitz_radius,
+    linear_radius,
+    certified_radius,
+    quadratic_radius,
+    lambda *args: held(*args, 0.1),
+]
 
 
 @pytest.mark.parametrize("prove", PROOFS)

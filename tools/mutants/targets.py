@@ -35,20 +35,30 @@ FOREIGN = ("certified", "as_module", "label_codes", "folded")
 HEADS = ("test_estimator_proof", "test_estimator_head", "test_terms_provable")
 PROVABLE = ("Provable.certify", "Provable._unproven", "Provable.robust_score", "Provable._arithmetic")
 TARGETS = (
-    Target("Placed", BOUND, ("Neurons", "cheap_radius", "Arithmetic", "EXECUTED")),
+    Target("Placed", BOUND, ("Neurons", "root_lipschitz_radius", "Arithmetic", "EXECUTED")),
     Target("arithmetic_of", BOUND | READER, ("Arithmetic", "EXECUTED")),
-    Target("cheap_radius", BOUND, ("cheap_radius", "Cheap", "steepest_falls"), search=("_typical",)),
+    Target(
+        "root_lipschitz_radius",
+        BOUND,
+        ("root_lipschitz_radius", "RootLipschitz", "steepest_falls"),
+        search=("_typical",),
+    ),
     Target("linear_radius", BOUND, ("linear_radius", "certified_radius"), search=("_first",)),
     Target("quadratic_radius", BOUND, ("quadratic_radius",), search=("_search", "Rows.tangent")),
-    Target("quick_radius", BOUND, ("quick_radius", "least_radius"), search=("_search",)),
+    Target("krylov_radius", BOUND, ("krylov_radius", "krylov_radius_against"), search=("_search",)),
     Target("Relaxation", BOUND, ("Relaxation", "solve"), search=("overstated", "_State.advance", "solve")),
-    Target("Ball", BOUND, ("Ball", "certify", "led_by"), search=("_steepness",)),
-    Target("led_by", BOUND, ("certify", "led_by"), search=("_above", "_rank", "_batches", "Budget.__post_init__")),
+    Target("Ball", BOUND, ("Ball", "certify", "leader_weights"), search=("_steepness",)),
+    Target(
+        "leader_weights",
+        BOUND,
+        ("certify", "leader_weights"),
+        search=("_above", "_rank", "_batches"),
+    ),
     Target("centre_radius", BOUND | READER, ("centre_radius", "average_radius")),
     Target("least_cost", BOUND, ("centre_radius",)),
     Target("own_root", BOUND, ("centre_radius",)),
     Target("reduce", BOUND, ("reduce", "Shallow")),
-    Target("bracket", BOUND | READER, ("bracket", "check_sandwich"), search=("_Teller.__call__",)),
+    Target("bracket", BOUND | READER, ("bracket", "check_sandwich"), search=("MonotoneProgress.__call__",)),
     Target("to_hyperplane", BOUND, ("to_hyperplane", "lowest")),
     Target(
         "CountedScore",

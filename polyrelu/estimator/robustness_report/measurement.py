@@ -33,7 +33,7 @@ from polyrelu.robust import (
     bracket,
     check_sandwich,
     curve,
-    settled,
+    recheck,
 )
 from polyrelu.robust.attacks import DecisionScore, decision_attack, strongest
 from polyrelu.robust.core import Flat, Opaque, check_initialised
@@ -253,7 +253,7 @@ def measure(
             lower = lower if more is None else torch.maximum(lower, more)
             if proof != EXACT:
                 upper, step = _harder(subject.module, rows, labels, upper, step, own, radii, seed)
-    upper, step = settled(lambda some, Z: torch.from_numpy(subject.decide(Z) != said[some.numpy()]), rows, upper, step)
+    upper, step = recheck(lambda some, Z: torch.from_numpy(subject.decide(Z) != said[some.numpy()]), rows, upper, step)
     lower = torch.where(upper > 0, lower, 0.0)  # its own predict may round a margin of 0 to the other side
     check_sandwich(lower, upper)
     status = tuple(_status(low, high) for low, high in zip(lower.tolist(), upper.tolist(), strict=True))

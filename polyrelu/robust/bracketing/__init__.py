@@ -1,7 +1,14 @@
 """Both sides of a robustness number: attack and certificate brought together, at one radius or for every radius."""
 
 from polyrelu.robust.bracketing.at_radius import Held, cheaply_held, held, with_neurons
-from polyrelu.robust.bracketing.bracket import Bracket, BracketStatus, BrokenSandwich, Progress, bracket, check_sandwich
+from polyrelu.robust.bracketing.bracket import (
+    BoundsInconsistentError,
+    Bracket,
+    BracketStatus,
+    Progress,
+    bracket,
+    check_sandwich,
+)
 from polyrelu.robust.bracketing.curve import Band, RadiusRange, RobustCurve, curve, relative_gaps
 from polyrelu.robust.bracketing.strategies import FEW, WIDE
 
@@ -9,9 +16,9 @@ __all__ = [
     "FEW",
     "WIDE",
     "Band",
+    "BoundsInconsistentError",
     "Bracket",
     "BracketStatus",
-    "BrokenSandwich",
     "Held",
     "Progress",
     "RadiusRange",

@@ -1,10 +1,11 @@
-"""Which points hold at one radius: proof where it is cheap, attack where it is not, a dear proof for what is left (l2).
+"""Which points hold at one radius (l2): the quadratic certificate, then attacks, then `bracket` for what is left.
 
 proven_i  =>  margin(x_i + d) > 0 for every |d| <= r          not unbroken_i  =>  some |d| <= r has margin <= 0
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -16,8 +17,8 @@ from polyrelu.nets import Net, PolyReLUNet, ReadOut, as_float64
 from polyrelu.robust.attacks import strongest
 from polyrelu.robust.bracketing.bracket import bracket
 from polyrelu.robust.bracketing.strategies import FEW
-from polyrelu.robust.certify.branch_and_bound import Budget
-from polyrelu.robust.certify.quadratic import quadratic_radius
+from polyrelu.robust.certify.contract import Budget
+from polyrelu.robust.certify.table import CERTIFICATES
 from polyrelu.robust.core.arithmetic import REAL, Arithmetic
 from polyrelu.robust.core.integrity import require_genuine
 from polyrelu.robust.core.margin import check_points, margin_of
@@ -25,8 +26,10 @@ from polyrelu.robust.core.model_copy import copied
 from polyrelu.robust.core.pool import Labelled, Own
 
 BEYOND = 1.001  # a radius is proven by proving slightly more
-CHEAP = 128  # dimensions of the neurons' span up to which the quadratic certificate takes a millisecond or two
-LAST = Budget(nodes=30)  # for points that neither proof nor attack has decided
+QUICK_DIMENSIONS = (
+    128  # dimensions of the neurons' span up to which the quadratic certificate takes a millisecond or two
+)
+LAST_BUDGET = Budget(nodes=30)  # for points that neither proof nor attack has decided
 
 
 class Held(NamedTuple):
@@ -47,7 +50,7 @@ def held(
     pool: Labelled | None = None,
     seed: int = 0,
 ) -> Held:
-    """The quadratic certificate where it is cheap, the attacks of `strongest`, then `bracket`, each on what is left.
+    """The quadratic certificate where it is quick, the attacks of `strongest`, then `bracket`, each on what is left.
 
     Misclassified points neither hold nor are proven. All in float64; ``arithmetic``, ``pool`` as in `bracket`.
     """
@@ -56,7 +59,7 @@ def held(
     X, y = check_points(net, X, y)
     X, y = X.detach().double(), y.double() if y.is_floating_point() else y
     net = as_float64(copied(net)).eval()
-    proven = _quickly(net, X, y, radius, arithmetic)
+    proven = _quadratic_proof(net, X, y, radius, arithmetic)
     with torch.no_grad():
         unbroken = margin_of(net(X), y) > 0
     left = (unbroken & ~proven).nonzero()[:, 0]
@@ -66,7 +69,7 @@ def held(
         left = (unbroken & ~proven).nonzero()[:, 0]
     if len(left):
         found = bracket(
-            net, X[left], y[left], tol=0.01, budget=LAST, widest=FEW, arithmetic=arithmetic, pool=pool, seed=seed
+            net, X[left], y[left], tol=0.01, budget=LAST_BUDGET, widest=FEW, arithmetic=arithmetic, pool=pool, seed=seed
         )
         proven[left], unbroken[left] = found.lower > radius, found.upper > radius
     return Held(proven, unbroken)
@@ -76,13 +79,13 @@ def held(
 def cheaply_held(net: Net, X: Tensor, y: Tensor, radius: float, *, seed: int = 0) -> Tensor:
     """What is proven without branching, (n,) bool, all in float64: by the quadratic certificate, or by `bracket`."""
     inner, (X, y) = _inner(net), check_points(net, X, y)
-    if (inner.p == 1 or inner.p >= 2) and min(inner.width, inner.dim) <= CHEAP:
-        return _quickly(net, X, y, radius, REAL)
+    if _has_quadratic_proof(inner):
+        return _quadratic_proof(net, X, y, radius, REAL)
     return bracket(net, X, y, tol=0.01, budget=Budget(nodes=0), widest=FEW, seed=seed).lower > radius
 
 
-def _quickly(net: Net, X: Tensor, y: Tensor, radius: float, arithmetic: Arithmetic) -> Tensor:
-    """What the quadratic certificate alone proves, (n,) bool; nothing where it is dear, or there is none (1 < p < 2).
+def _quadratic_proof(net: Net, X: Tensor, y: Tensor, radius: float, arithmetic: Arithmetic) -> Tensor:
+    """What the quadratic certificate alone proves, (n,) bool; nothing in many dimensions, or for 1 < p < 2.
 
     A class read out from sub-classes holds where its winner alone does, see `polyrelu.nets.ReadOut`.
     """
@@ -91,20 +94,26 @@ def _quickly(net: Net, X: Tensor, y: Tensor, radius: float, arithmetic: Arithmet
     right, inner = proven.nonzero()[:, 0], _inner(net)
     if not len(right):
         return proven
-    if 1 < inner.p < 2 or min(inner.width, inner.dim) > CHEAP:
+    if not _has_quadratic_proof(inner):
         return torch.zeros_like(proven)
-    limit = BEYOND * radius if radius > 0 else torch.inf
+    quadratic = partial(
+        CERTIFICATES["quadratic"], limit=BEYOND * radius if radius > 0 else torch.inf, arithmetic=arithmetic
+    )
     if not isinstance(net, ReadOut):
-        proven[right] = quadratic_radius(inner, X[right], y[right], limit=limit, arithmetic=arithmetic) > radius
+        proven[right] = quadratic(inner, X[right], y[right]) > radius
         return proven
     with torch.no_grad():
         winner = torch.where(net.of == y[right, None], inner(X[right]), -torch.inf).argmax(dim=1)
     for own in sorted(set(winner.tolist())):
         here = right[winner == own]
         first = torch.zeros(len(here), dtype=torch.long, device=X.device)
-        alone = quadratic_radius(net.against(own), X[here], first, limit=limit, arithmetic=arithmetic)
-        proven[here] = alone > radius
+        proven[here] = quadratic(net.against(own), X[here], first) > radius
     return proven
+
+
+def _has_quadratic_proof(net: PolyReLUNet) -> bool:
+    """Whether the quadratic certificate applies and takes a millisecond or two."""
+    return CERTIFICATES["quadratic"].applies(net, 2.0) and min(net.width, net.dim) <= QUICK_DIMENSIONS
 
 
 def _inner(net: Net) -> PolyReLUNet:

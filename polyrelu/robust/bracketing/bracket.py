@@ -10,12 +10,20 @@ import torch
 from torch import Tensor, nn
 
 from polyrelu.checks import answer, checked
-from polyrelu.errors import require
+from polyrelu.errors import InputError, require
 from polyrelu.nets import AverageClassifier, CentreClassifier, PolyReLUNet, ReadOut, as_float64
 from polyrelu.robust.bracketing.readout import readout_bounds
-from polyrelu.robust.bracketing.strategies import WIDE, Found, general_bounds, quick_bounds, shallow_bounds
-from polyrelu.robust.certify.branch_and_bound import Budget
+from polyrelu.robust.bracketing.strategies import (
+    WIDE,
+    Bounds,
+    branching_bounds,
+    general_bounds,
+    single_ball_bounds,
+)
+from polyrelu.robust.certify.contract import Budget, Job
+from polyrelu.robust.certify.table import CERTIFICATES
 from polyrelu.robust.core.arithmetic import REAL, Arithmetic, arithmetic_of
+from polyrelu.robust.core.external_layers import Opaque
 from polyrelu.robust.core.integrity import altered
 from polyrelu.robust.core.margin import check_points, margin_of
 from polyrelu.robust.core.model_copy import copied
@@ -26,7 +34,7 @@ from polyrelu.robust.core.scaled_net import UNIT
 
 
 class Progress(Protocol):
-    """Whoever wants to know how far it is."""
+    """Called as the work goes on."""
 
     def update(self, *, done: int) -> None:
         """``done`` points are bracketed; some under way may be counted by their share of the work. Never falls."""
@@ -80,7 +88,7 @@ class Bracket:
         return len(self.lower)
 
 
-class BrokenSandwich(RuntimeError):  # noqa: N818 - it says what happened
+class BoundsInconsistentError(RuntimeError):
     """A proven radius above a found one: never a property of the net, always a mistake of this package."""
 
     def __init__(self, what: str) -> None:
@@ -123,7 +131,7 @@ def bracket(
     arithmetic : "real", or "float32", "float64" for a net of that dtype as executed: lower by a margin for rounding
     widest : directions up to which to branch and bound; it takes seconds a point from a hundred on, 60 are cheap
     pool : rows and labels for the starts of general attacks (a Dataset); None takes X and y
-    progress : told ``update(done=...)`` as the work goes on
+    progress : gets ``update(done=...)`` as the work goes on
     """
     norm = check_norm(norm)
     require(0 < tol < 1, "tol", tol, "a number between 0 and 1, such as 1e-3")
@@ -132,43 +140,45 @@ def bracket(
     require(isinstance(budget, Budget), "budget", budget, "a polyrelu.Budget, such as Budget(nodes=300), or None")
     X, y = check_points(net, X, y)
     X, y = X.detach().double(), y.double() if y.is_floating_point() else y
-    own, why = as_float64(copied(net)).eval(), altered(net)
-    exact = _Opaque(own) if why else _as_shallow(own)
+    plain, why = as_float64(copied(net)).eval(), altered(net)
+    exact = Opaque(plain) if why else _as_polyrelu_net(plain)
     pool = Own(X, y) if pool is None else pool
     check_pool(pool, X, y)
     with torch.no_grad():
         margin = margin_of(answer(exact, X, "net"), y)
-    _check_margins(own, margin)
-    right, tell = margin > 0, _Teller(progress)
+    _check_margins(plain, margin)
+    right, report = margin > 0, MonotoneProgress(progress)
     inner = exact.net if isinstance(exact, ReadOut) else exact
-    shallow = reduce(exact, tol, arithmetic) if isinstance(exact, PolyReLUNet) and norm == 2 else None
-    proven = shallow is not None and shallow.groups <= widest
-    tell(int(len(X) - right.sum()))
+    branching = CERTIFICATES["branch-and-bound"].applies(exact, norm)
+    reduced = reduce(exact, tol, arithmetic) if branching and isinstance(exact, PolyReLUNet) else None
+    branched = reduced is not None and reduced.groups <= widest
+    job = Job(exact, X, y, norm, tol, budget, arithmetic, pool, seed, reduced=reduced, progress=report)
+    report(int(len(X) - right.sum()))
     if not bool(right.any()) or (arithmetic is REAL and isinstance(inner, PolyReLUNet) and _constant(inner)):
         forever = torch.where(right, torch.inf, 0.0).double()
-        found = Found(forever, forever.clone(), torch.zeros_like(X), torch.zeros(len(X), dtype=torch.long))
+        found = Bounds(forever, forever.clone(), torch.zeros_like(X), torch.zeros(len(X), dtype=torch.long))
     elif isinstance(exact, ReadOut):
-        found = readout_bounds(exact, X, y, right, norm, widest, tol, budget, arithmetic, pool, seed, tell)
-    elif isinstance(exact, PolyReLUNet) and shallow is not None and proven:
-        found = shallow_bounds(exact, shallow, X, y, right, tol, budget, arithmetic, pool, seed, tell)
-    elif isinstance(exact, PolyReLUNet) and shallow is not None:
-        found = quick_bounds(exact, shallow, X, y, right, arithmetic, pool, seed, tell)
+        found = readout_bounds(job, right, widest)
+    elif reduced is None:
+        found = general_bounds(job, right)
     else:
-        found = general_bounds(exact, X, y, right, norm, arithmetic, pool, seed, tell)
-    tell(len(X))
+        found = (branching_bounds if branched else single_ball_bounds)(job, right)
+    report(len(X))
     if isinstance(inner, PolyReLUNet):
-        _cut(exact, inner, X, y, found)
+        _lower_to_attack(exact, inner, X, y, found)
     check_sandwich(found.lower, found.upper)
-    status = _statuses(found, right, tol, proven, isinstance(inner, PolyReLUNet))
+    status = _statuses(found, right, tol, branched, isinstance(inner, PolyReLUNet))
     return Bracket(found.lower, found.upper, found.perturbation, status, norm, found.nodes, arithmetic.name, why)
 
 
 def check_sandwich(lower: Tensor, upper: Tensor) -> None:
-    """Raise `BrokenSandwich` if a proven radius exceeds a found one."""
+    """Raise `BoundsInconsistentError` if a proven radius exceeds a found one."""
     wrong = (lower > upper).nonzero()[:, 0].tolist()
     if wrong:
         i = wrong[0]
-        raise BrokenSandwich(f"Point {i} has a proven radius {lower[i]:.17g} above the found one {upper[i]:.17g}.")
+        raise BoundsInconsistentError(
+            f"Point {i} has a proven radius {lower[i]:.17g} above the found one {upper[i]:.17g}."
+        )
 
 
 def _constant(net: PolyReLUNet) -> bool:
@@ -176,7 +186,7 @@ def _constant(net: PolyReLUNet) -> bool:
     return not bool((net.weight.any(dim=1) & net.output.any(dim=0)).any())
 
 
-def _cut(score: nn.Module, net: PolyReLUNet, X: Tensor, y: Tensor, found: Found) -> None:
+def _lower_to_attack(score: nn.Module, net: PolyReLUNet, X: Tensor, y: Tensor, found: Bounds) -> None:
     """Cut ``lower`` to ``upper`` where it is above, unless the attack's point is broken whatever its logits round off.
 
     The proof speaks of real arithmetic, the attack of float64: where large logits cancel, both may be right. Every
@@ -203,13 +213,14 @@ def _cut(score: nn.Module, net: PolyReLUNet, X: Tensor, y: Tensor, found: Found)
     found.lower[over] = found.upper[over]
 
 
-class _Teller:
-    """How many points are done, for whoever wants to know; never fewer than before."""
+class MonotoneProgress:
+    """Number of points done, reported so that it never falls."""
 
     def __init__(self, progress: Progress | None) -> None:
         self.progress, self.done = progress, 0
 
     def __call__(self, done: int) -> None:
+        """``done`` points are done."""
         self.done = max(self.done, done)
         if self.progress is not None:
             self.progress.update(done=self.done)
@@ -225,32 +236,18 @@ def _check_margins(net: nn.Module, margin: Tensor) -> None:
             bool(weight.isfinite().all()), f"net.{name}", "NaN or infinity", "finite numbers; this net cannot decide"
         )
     where, given = f"margin of X[{strange[0]}]", f"{margin[strange[0]]:g}"
-    require(
-        False, where, given, f"a finite number ({len(strange)} rows have none); scale X or the net to avoid overflow"
-    )
+    wanted = f"a finite number ({len(strange)} rows have none); scale X or the net to avoid overflow"
+    raise InputError(f"{where}={given}: expected {wanted}.")
 
 
-@final
-class _Opaque(nn.Module):
-    """A module of which only its answers are known: it may look like a net and compute something else."""
-
-    def __init__(self, inner: nn.Module) -> None:
-        super().__init__()
-        self.inner = inner
-
-    def forward(self, X: Tensor) -> Tensor:
-        answer: Tensor = self.inner(X)
-        return answer
-
-
-def _as_shallow(net: nn.Module) -> nn.Module:
+def _as_polyrelu_net(net: nn.Module) -> nn.Module:
     """Ideal classifiers that are PolyReLUNets, as such."""
     return net.as_polyrelu_net() if isinstance(net, (AverageClassifier, CentreClassifier)) else net
 
 
-def _statuses(found: Found, right: Tensor, tol: float, proven: bool, provable: bool) -> tuple[BracketStatus, ...]:
+def _statuses(found: Bounds, right: Tensor, tol: float, branched: bool, provable: bool) -> tuple[BracketStatus, ...]:
     closed = found.upper <= found.lower * (1 + tol) * (1 + 1e-12)
-    open_ = BracketStatus.BUDGET if proven else BracketStatus.UNPROVEN
+    open_ = BracketStatus.BUDGET if branched else BracketStatus.UNPROVEN
 
     def one(right: bool, lower: float, finite: bool, closed: bool) -> BracketStatus:
         if not right:

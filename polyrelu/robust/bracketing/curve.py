@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from polyrelu.checks import checked, plain_tensor, shown
 from polyrelu.errors import InputError, require
-from polyrelu.robust.bracketing.bracket import Bracket, BrokenSandwich
+from polyrelu.robust.bracketing.bracket import BoundsInconsistentError, Bracket
 from polyrelu.robust.core.norms import check_norm
 
 Array = NDArray[np.float64]
@@ -129,8 +129,8 @@ class RobustCurve:
 def curve(brackets: Bracket | Sequence[Bracket], *, first_row: int = 0) -> RobustCurve:
     """The curve of one bracket, or of one for each seed (on the same points or others, as many as there are).
 
-    Raises `BrokenSandwich` where a proof exceeds an attack: that is never clipped away. ``first_row`` is what the first
-    point of a part of a larger set is called in it.
+    Raises `BoundsInconsistentError` where a proof exceeds an attack: that is never clipped away. ``first_row`` is what
+    the first point of a part of a larger set is called in it.
     """
     several = [brackets] if isinstance(brackets, Bracket) else list(brackets)
     require(len(several) > 0, "brackets", "none", "at least one bracket")
@@ -144,7 +144,9 @@ def curve(brackets: Bracket | Sequence[Bracket], *, first_row: int = 0) -> Robus
         if broken.size:
             first, which = int(broken[0]), f" of bracket {seed}" if len(several) > 1 else ""
             proven, found = float(low[first]), float(high[first])
-            raise BrokenSandwich(f"Point {first_row + first}{which}: certified to {proven!r}, yet broken at {found!r}.")
+            raise BoundsInconsistentError(
+                f"Point {first_row + first}{which}: certified to {proven!r}, yet broken at {found!r}."
+            )
         lower.append(np.sort(low))
         upper.append(np.sort(high))
     return RobustCurve(tuple(lower), tuple(upper), norms.pop())
@@ -173,8 +175,8 @@ def _radii(radius: ArrayLike) -> Array:
         radii = np.asarray(plain_tensor("radius", radius).double())
     except InputError:
         raise InputError(f"radius={shown(radius)}: expected a number or several.") from None
-    for bad in radii[~(radii >= 0)].flat:
-        require(False, "radius", bad, "a number >= 0")
+    wrong = radii[~(radii >= 0)]
+    require(not wrong.size, "radius", wrong.flat[0] if wrong.size else 0, "a number >= 0")
     return radii
 
 

@@ -1,4 +1,4 @@
-"""Both bounds of some points: attack and certificate, each tried again with what the other has found."""
+"""Both bounds of the points of a job: attack and certificate, each tried again with what the other has found."""
 
 from __future__ import annotations
 
@@ -24,30 +24,30 @@ from polyrelu.robust.attacks import (
     likeliest_rivals,
     nearest_boundary_points,
 )
+from polyrelu.robust.attacks.nearest_boundary import BoundaryPoints
 from polyrelu.robust.bracketing.fallback_search import descend, seek
-from polyrelu.robust.certify.branch_and_bound import Budget, certify
-from polyrelu.robust.certify.krylov import quick_radius
-from polyrelu.robust.certify.linear import certified_radius
-from polyrelu.robust.core.arithmetic import Arithmetic
+from polyrelu.robust.certify.branch_and_bound import certify
+from polyrelu.robust.certify.contract import Budget, Job
+from polyrelu.robust.certify.table import CERTIFICATES, without_branching
 from polyrelu.robust.core.norms import lengths
-from polyrelu.robust.core.pool import Labelled
 from polyrelu.robust.core.reduced_net import Rows, Shallow
 
-Tell = Callable[[int], None]  # how many points are done
-Walk = Callable[[Tensor], Perturbations]  # the general attack on some of the points
-Prove = Callable[[nn.Module, Tensor, Tensor, float, Tensor, Arithmetic], Tensor]  # net, X, y, norm, an attack's steps
+Prove = Callable[[Job], Tensor]  # radii of the points of a job, whose perturbation an attack has found
+GeneralAttack = Callable[[Tensor], Perturbations]  # on the points of these numbers
 
 FEW = 60  # directions up to which branch and bound takes milliseconds a point
 WIDE = 200  # directions beyond which it takes minutes a point
-WALK = 20_000  # weights up to which the general attack is worth its time beside ours
-AGAIN, AGAIN_NODES = 4, 10  # rounds and nodes for points whose bounds did not meet; for small budgets half of them
-LOOKS = 5_000_000  # weights times points of a walk between two reports
-STARTS, STEPS = 3, 8  # of the attacks on neurons that did not collapse: for each rival, and along the boundary
+SMALL_NET = 20_000  # weights up to which the general attack is worth its time beside the convex-concave one
+ROUNDS, ROUND_NODES = 4, 10  # for points whose bounds did not meet; for small budgets half of the nodes
+NEAR = 0.02  # relative gap up to which bounds are left alone by attacks and by further rounds
+WEIGHTS_BETWEEN_REPORTS = 5_000_000  # weights times points of a general attack
+STARTS = 3  # of the convex-concave attack for each rival, on neurons that did not collapse
+BOUNDARY_STEPS = 8  # of the walk from where another attack ended
 RIVALS = 3  # classes attacked for each point, if there are more
 POINTS = 2000  # at a time: a thousand neurons and inputs fit in memory many times
 
 
-class Found(NamedTuple):
+class Bounds(NamedTuple):
     """Both bounds for some points, before anything is said about them."""
 
     lower: Tensor
@@ -56,216 +56,222 @@ class Found(NamedTuple):
     nodes: Tensor
 
     @staticmethod
-    def nothing(X: Tensor) -> Found:
+    def zero(X: Tensor) -> Bounds:
         """Radius 0 everywhere."""
         n, zero = len(X), torch.zeros(len(X), dtype=torch.float64)
-        return Found(zero, zero.clone(), torch.zeros_like(X), torch.zeros(n, dtype=torch.long))
+        return Bounds(zero, zero.clone(), torch.zeros_like(X), torch.zeros(n, dtype=torch.long))
 
-    def put(self, points: Tensor, some: Found) -> None:
+    def put(self, points: Tensor, some: Bounds) -> None:
         """Take over ``some``, whose rows are these ``points``."""
         for whole, part in zip(self, some, strict=True):
             whole[points] = part
 
 
-def shallow_bounds(
-    net: PolyReLUNet,
-    shallow: Shallow,
-    X: Tensor,
-    y: Tensor,
-    right: Tensor,
-    tol: float,
-    budget: Budget,
-    arithmetic: Arithmetic,
-    pool: Labelled,
-    seed: int,
-    tell: Tell,
-) -> Found:
-    """Attack and certificate in the reduced coordinates, some thousand points at a time."""
-    found, done = Found.nothing(X), int(len(X) - right.sum())
+def branching_bounds(job: Job, right: Tensor) -> Bounds:
+    """Convex-concave attack and branch and bound in the coordinates of ``job.reduced``, `POINTS` at a time."""
+    found, done = Bounds.zero(job.X), int(len(job) - right.sum())
     for here in torch.split(right.nonzero()[:, 0], POINTS):
+        some = job.at(here)
 
-        def walk(far: Tensor, here: Tensor = here) -> Perturbations:
-            return general_walk(net, X[here[far]], y[here[far]], 2.0, pool, seed)
+        def attack(far: Tensor, some: Job = some) -> Perturbations:
+            return general_attack(some.at(far))
 
-        def more(count: int, done: int = done) -> None:
-            tell(done + count)
+        def progress(count: int, done: int = done) -> None:
+            job.progress(done + count)
 
-        found.put(here, _both(net, shallow, X[here], y[here], tol, budget, arithmetic, walk, more))
+        found.put(here, _branched(replace(some, progress=progress), attack))
         done += len(here)
-        tell(done)
+        job.progress(done)
     return found
 
 
-def _both(
-    net: PolyReLUNet,
-    shallow: Shallow,
-    X: Tensor,
-    y: Tensor,
-    tol: float,
-    budget: Budget,
-    arithmetic: Arithmetic,
-    walk: Walk,
-    tell: Tell,
-) -> Found:
-    """The convex-concave attack, branch and bound; then what is left of the budget for bounds that do not meet."""
-    if shallow.groups == 0:  # all neurons vanish in float64, beside a bias that decides
-        lower, upper = (
-            certified_radius(net, X, y, arithmetic=arithmetic),
-            torch.full((len(X),), torch.inf, dtype=torch.float64),
-        )
-        return Found(lower, upper, torch.zeros_like(X), torch.zeros(len(X), dtype=torch.long))
-    rows = shallow.rows(X, y)
-    near = nearest_boundary_points(shallow, rows)
-    broken = lifted_perturbations(net, shallow, X, y, rows, near)
+def _branched(job: Job, attack: GeneralAttack) -> Bounds:
+    """Attack, branch and bound, then what is left of the budget where the bounds do not meet."""
+    assert isinstance(job.net, PolyReLUNet) and job.reduced is not None
+    if job.reduced.groups == 0:  # all neurons vanish in float64, beside a bias that decides
+        lower, unbroken = CERTIFICATES["linear-or-lipschitz"].radius(job), torch.full((len(job),), torch.inf)
+        return Bounds(lower, unbroken.double(), torch.zeros_like(job.X), torch.zeros(len(job), dtype=torch.long))
+    rows = job.reduced.rows(job.X, job.y)
+    near = nearest_boundary_points(job.reduced, rows)
+    broken = lifted_perturbations(job.net, job.reduced, job.X, job.y, rows, near)
     lost = broken.radius.isinf().nonzero()[:, 0]
     if len(lost):
-        broken.improve(lost, walk(lost))
-        seek(net, shallow, X, y, rows, broken)
-    most, end = budget.nodes, None if budget.seconds is None else time.monotonic() + budget.seconds * len(X)
-    few = AGAIN_NODES if most is None else min(AGAIN_NODES, max(1, most // 8))  # nodes of another round
-    first = budget if most is None else replace(budget, nodes=most - min(AGAIN * few, most // 2))
-    proof = certify(shallow, X, y, rows, near.z, broken.radius, tol=tol, budget=first, done=tell)
-    lower, nodes = proof.lower, proof.nodes
-    short = (lower * (1 + tol) < broken.radius).nonzero()[:, 0]
-    if len(short):
-        mine, some = rows.of(short)
-        broken.improve(short, descend(net, shallow, X[short], y[short], some, proof.z[mine]))
-    far = (lower * (1 + max(tol, 0.02)) < broken.radius).nonzero()[:, 0]
-    walked = far[~torch.isin(far, lost)]
-    if shallow.U.numel() > WALK or most == 0:
-        walked = walked[_unseen(shallow, X, y, rows)[walked]]
-    if len(walked):
-        broken.improve(walked, walk(walked))
-    for _ in range(AGAIN):
-        far = far[lower[far] * (1 + max(tol, 0.02)) < broken.radius[far]]
+        broken.improve(lost, attack(lost))
+        seek(job.net, job.reduced, job.X, job.y, rows, broken)
+    search = _Branching(job, job.net, job.reduced, rows, near, broken)
+    search.branch()
+    search.attack_from_proof()
+    far = search.attack_in_general(attack, lost)
+    search.prove_smaller_balls(far)
+    search.prove_without_branching()
+    return Bounds(search.lower, broken.radius, broken.perturbation, search.nodes)
+
+
+class _Branching:
+    """Branch and bound for some points, and what brings its bounds nearer to those of the attack ``broken``."""
+
+    def __init__(
+        self, job: Job, net: PolyReLUNet, reduced: Shallow, rows: Rows, near: BoundaryPoints, broken: Perturbations
+    ) -> None:
+        self.job, self.net, self.reduced, self.rows, self.near, self.broken = job, net, reduced, rows, near, broken
+        budget = job.budget
+        self.end = None if budget.seconds is None else time.monotonic() + budget.seconds * len(job)
+        most = budget.nodes
+        self.round_nodes = ROUND_NODES if most is None else min(ROUND_NODES, max(1, most // 8))
+
+    def apart(self, gap: float) -> Tensor:
+        """The points whose bounds are further apart than this relative gap."""
+        return (self.lower * (1 + gap) < self.broken.radius).nonzero()[:, 0]
+
+    def branch(self) -> None:
+        """The first proof, in the ball that the attack leaves; some nodes are kept for later rounds."""
+        job, budget, most = self.job, self.job.budget, self.job.budget.nodes
         if most is not None:
-            far = far[nodes[far] + few <= most]
-        left = None if end is None else max(0.0, end - time.monotonic())
-        if not len(far) or left == 0:
-            break
-        little = Budget(few, None if left is None else left / len(far))
-        mine, some = rows.of(far)
-        upper = broken.radius[far]
-        ball = torch.where(lower[far] > upper / 64, (lower[far] * upper).sqrt(), upper / 8)  # a smaller one to prove
-        ball = torch.where(ball.isfinite(), ball, 2 * lower[far] + lengths(X[far], 2.0) / 8)
-        smaller = certify(shallow, X[far], y[far], some, near.z[mine], ball, tol=tol, budget=little)
-        gained = smaller.lower > 1.01 * lower[far]
-        lower[far], nodes[far] = torch.maximum(lower[far], smaller.lower), nodes[far] + smaller.nodes
-        far = far[gained]
-    short = (lower * (1 + tol) < broken.radius).nonzero()[:, 0]
-    if len(short):  # the cheap proofs may be the better ones there
-        lower[short] = torch.maximum(lower[short], certified_radius(net, X[short], y[short], arithmetic=arithmetic))
-    short = short[(lower[short] * (1 + tol) < broken.radius[short]) & broken.radius[short].isfinite()]
-    if len(short) and shallow.groups > FEW and (net.p == 1 or net.p >= 2):
-        quick = quick_radius(net, X[short], y[short], broken.perturbation[short], arithmetic)
-        lower[short] = torch.maximum(lower[short], quick)
-    return Found(lower, broken.radius, broken.perturbation, nodes)
+            budget = replace(budget, nodes=most - min(ROUNDS * self.round_nodes, most // 2))
+        proof = certify(
+            self.reduced, job.X, job.y, self.rows, self.near.z, self.broken.radius,
+            tol=job.tol, budget=budget, done=job.progress,
+        )  # fmt: skip
+        self.lower, self.nodes, self.hardest = proof.lower, proof.nodes, proof.z
+
+    def attack_from_proof(self) -> None:
+        """Another attack through the points that the proof hangs on."""
+        short = self.apart(self.job.tol)
+        if len(short):
+            mine, some = self.rows.of(short)
+            X, y = self.job.X[short], self.job.y[short]
+            self.broken.improve(short, descend(self.net, self.reduced, X, y, some, self.hardest[mine]))
+
+    def attack_in_general(self, attack: GeneralAttack, lost: Tensor) -> Tensor:
+        """The general attack on points still far apart, but for those it has seen; returns those far apart before."""
+        far = self.apart(max(self.job.tol, NEAR))
+        walked = far[~torch.isin(far, lost)]
+        if self.reduced.U.numel() > SMALL_NET or self.job.budget.nodes == 0:
+            walked = walked[_blurred(self.reduced, self.job, self.rows)[walked]]
+        if len(walked):
+            self.broken.improve(walked, attack(walked))
+        return far
+
+    def prove_smaller_balls(self, far: Tensor) -> None:
+        """Rounds of few nodes for smaller balls, as long as a point gains by them and its budget lasts."""
+        X, y, tol, most = self.job.X, self.job.y, self.job.tol, self.job.budget.nodes
+        for _ in range(ROUNDS):
+            far = far[self.lower[far] * (1 + max(tol, NEAR)) < self.broken.radius[far]]
+            if most is not None:
+                far = far[self.nodes[far] + self.round_nodes <= most]
+            left = None if self.end is None else max(0.0, self.end - time.monotonic())
+            if not len(far) or left == 0:
+                break
+            budget = Budget(self.round_nodes, None if left is None else left / len(far))
+            mine, some = self.rows.of(far)
+            lower, upper = self.lower[far], self.broken.radius[far]
+            ball = torch.where(lower > upper / 64, (lower * upper).sqrt(), upper / 8)
+            ball = torch.where(ball.isfinite(), ball, 2 * lower + lengths(X[far], 2.0) / 8)
+            smaller = certify(self.reduced, X[far], y[far], some, self.near.z[mine], ball, tol=tol, budget=budget)
+            gained = smaller.lower > 1.01 * lower
+            self.lower[far] = torch.maximum(lower, smaller.lower)
+            self.nodes[far] += smaller.nodes
+            far = far[gained]
+
+    def prove_without_branching(self) -> None:
+        """Certificates of single balls may be the better ones where bounds are still apart."""
+        short = self.apart(self.job.tol)
+        if len(short):
+            self._raise(short, "linear-or-lipschitz")
+        short = short[(self.lower[short] * (1 + self.job.tol) < self.broken.radius[short])]
+        short = short[self.broken.radius[short].isfinite()]
+        if len(short) and self.reduced.groups > FEW and CERTIFICATES["krylov"].applies(self.net, self.job.norm):
+            self._raise(short, "krylov")
+
+    def _raise(self, points: Tensor, name: str) -> None:
+        radius = CERTIFICATES[name].radius(self.job.at(points, self.broken.perturbation[points]))
+        self.lower[points] = torch.maximum(self.lower[points], radius)
 
 
-def _unseen(shallow: Shallow, X: Tensor, y: Tensor, rows: Rows) -> Tensor:
+def _blurred(reduced: Shallow, job: Job, rows: Rows) -> Tensor:
     """(n,) bool: points whose margin the reduction may blur by half, and so cannot lead an attack on them.
 
     Beside one huge neuron all faint ones fall into few groups, but where the huge one is silent they decide alone.
     """
+    X, y = job.X, job.y
     zero = torch.zeros(len(X), dtype=torch.float64)
-    blur = zero.scatter_reduce(0, rows.point, shallow.slack(y, rows, zero), "amax")
-    margin = shallow.ray(X, y, rows, torch.zeros(len(X), len(shallow.Q), dtype=torch.float64)).margin(zero)
-    if shallow.normalised:
-        margin = margin * lengths(X - shallow.centre, 2.0).pow(shallow.p - 1)
+    blur = zero.scatter_reduce(0, rows.point, reduced.slack(y, rows, zero), "amax")
+    margin = reduced.ray(X, y, rows, torch.zeros(len(X), len(reduced.Q), dtype=torch.float64)).margin(zero)
+    if reduced.normalised:
+        margin = margin * lengths(X - reduced.centre, 2.0).pow(reduced.p - 1)
     return blur >= margin / 2
 
 
-def quick_bounds(
-    net: PolyReLUNet,
-    shallow: Shallow,
-    X: Tensor,
-    y: Tensor,
-    right: Tensor,
-    arithmetic: Arithmetic,
-    pool: Labelled,
-    seed: int,
-    tell: Tell,
-) -> Found:
-    """Without branching, for neurons that did not collapse: the convex-concave attack above, `quick_radius` below."""
-    found, done = Found.nothing(X), int(len(X) - right.sum())
-    blind = shallow.normalised and shallow.p > 1 and bool(shallow.bias.any())  # that attack does not see such a bias
+def single_ball_bounds(job: Job, right: Tensor) -> Bounds:
+    """Without branching, for neurons that did not collapse: the convex-concave attack above, single balls below."""
+    assert isinstance(job.net, PolyReLUNet) and job.reduced is not None
+    net, reduced = job.net, job.reduced
+    found, done = Bounds.zero(job.X), int(len(job) - right.sum())
+    bias_unseen = reduced.normalised and reduced.p > 1 and bool(reduced.bias.any())  # by the convex-concave attack
     for here in torch.split(right.nonzero()[:, 0], POINTS // 10):
-        points, labels = X[here], y[here]
-        rows = likeliest_rivals(shallow, shallow.rows(points, labels), RIVALS)
+        some = job.at(here)
+        rows = likeliest_rivals(reduced, reduced.rows(some.X, some.y), RIVALS)
         broken = lifted_perturbations(
-            net, shallow, points, labels, rows, nearest_boundary_points(shallow, rows, STARTS)
+            net, reduced, some.X, some.y, rows, nearest_boundary_points(reduced, rows, STARTS)
         )
         lost = broken.radius.isinf().nonzero()[:, 0]
         if len(lost):
-            broken.improve(lost, general_walk(net, points[lost], labels[lost], 2.0, pool, seed))
-        if blind:
-            broken.improve(torch.arange(len(here)), walk_on(net, points, labels, broken.perturbation))
-        lower = certificate(net, points, labels, 2.0, broken.perturbation, arithmetic)
+            broken.improve(lost, general_attack(some.at(lost)))
+        if bias_unseen:
+            broken.improve(torch.arange(len(here)), boundary_attack(net, some.X, some.y, broken.perturbation))
+        lower = certificate(replace(some, perturbation=broken.perturbation))
         lost = broken.radius.isinf().nonzero()[:, 0]
         if len(lost):
-            proof = certified_radius(net, points[lost], labels[lost], arithmetic=arithmetic)
+            proof = CERTIFICATES["linear-or-lipschitz"].radius(some.at(lost))
             lower[lost] = torch.maximum(lower[lost], proof)
-        found.put(here, Found(lower, broken.radius, broken.perturbation, found.nodes[here]))
+        found.put(here, Bounds(lower, broken.radius, broken.perturbation, found.nodes[here]))
         done += len(here)
-        tell(done)
+        job.progress(done)
     return found
 
 
-def certificate(net: nn.Module, X: Tensor, y: Tensor, norm: float, step: Tensor, arithmetic: Arithmetic) -> Tensor:
-    """The best radius of a PolyReLUNet without branching, ``step`` from an attack; nothing, 0, for other modules."""
-    if not isinstance(net, PolyReLUNet):
-        return torch.zeros(len(X), dtype=torch.float64)
-    if norm == 2 and (net.p == 1 or net.p >= 2):
-        return quick_radius(net, X, y, step, arithmetic)
-    return certified_radius(net, X, y, norm, arithmetic=arithmetic)
+def certificate(job: Job) -> Tensor:
+    """The tightest radius without branching, begun at ``job.perturbation``; 0 where no certificate applies."""
+    proof = without_branching(job.net, job.norm)
+    return torch.zeros(len(job), dtype=torch.float64) if proof is None else proof.radius(job)
 
 
-def general_bounds(
-    net: nn.Module,
-    X: Tensor,
-    y: Tensor,
-    right: Tensor,
-    norm: float,
-    arithmetic: Arithmetic,
-    pool: Labelled,
-    seed: int,
-    tell: Tell,
-    prove: Prove = certificate,
-) -> Found:
-    """The boundary walk above, ``prove`` below, some points at a time."""
-    found, weights = Found.nothing(X), sum(weight.numel() for weight in net.parameters())
-    done = int(len(X) - right.sum())
-    for here in torch.split(right.nonzero()[:, 0], max(25, LOOKS // max(1, weights))):
-        broken = general_walk(net, X[here], y[here], norm, pool, seed)
-        found.lower[here] = prove(net, X[here], y[here], norm, broken.perturbation, arithmetic)
+def general_bounds(job: Job, right: Tensor, prove: Prove = certificate) -> Bounds:
+    """The general attack above, ``prove`` below, some points at a time."""
+    found, weights = Bounds.zero(job.X), sum(weight.numel() for weight in job.net.parameters())
+    done = int(len(job) - right.sum())
+    for here in torch.split(right.nonzero()[:, 0], max(25, WEIGHTS_BETWEEN_REPORTS // max(1, weights))):
+        some = job.at(here)
+        broken = general_attack(some)
+        found.lower[here] = prove(replace(some, perturbation=broken.perturbation))
         found.upper[here], found.perturbation[here] = broken.radius, broken.perturbation
         done += len(here)
-        tell(done)
+        job.progress(done)
     return found
 
 
-def general_walk(net: nn.Module, X: Tensor, y: Tensor, norm: float, pool: Labelled, seed: int) -> Perturbations:
-    """The general minimal attack; with one class alone there is nothing to walk towards."""
-    alone = len(set(pool.y.tolist())) == 1
+def general_attack(job: Job) -> Perturbations:
+    """The boundary walk of any model; with one class alone in the pool there is nothing to walk towards."""
+    alone = len(set(job.pool_or_points.y.tolist())) == 1
     starts = (Zero(), Random(8)) if alone else (Zero(), Random(2), Towards())
     walk = BoundaryWalk(steps=20, starts=starts)
-    found = walk(net, X, y, norm=norm, pool=pool, seed=seed)
+    found = walk(job.net, job.X, job.y, norm=job.norm, pool=job.pool_or_points, seed=job.seed)
     return Perturbations(found.perturbation.double(), found.radius.double())
 
 
-def walk_on(net: nn.Module, X: Tensor, y: Tensor, step: Tensor) -> Perturbations:
+def boundary_attack(net: nn.Module, X: Tensor, y: Tensor, step: Tensor) -> Perturbations:
     """A short walk along the boundary from x + 1.02 ``step``, where another attack ended."""
     Z = X + 1.02 * step
     with torch.no_grad():
         logits = net(Z)
     target = -y if logits.ndim == 1 else logits.scatter(1, y[:, None], -torch.inf).argmax(dim=1)
-    found = BoundaryWalk(steps=STEPS, starts=(_There(Z, target),))(net, X, y)
+    found = BoundaryWalk(steps=BOUNDARY_STEPS, starts=(_KnownPoints(Z, target),))(net, X, y)
     return Perturbations(found.perturbation, found.radius)
 
 
 @final
 @dataclass(frozen=True, eq=False)
-class _There(Start):
+class _KnownPoints(Start):
     """Known points (n, D), and the classes (n,) they lead to."""
 
     Z: Tensor

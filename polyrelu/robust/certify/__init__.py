@@ -1,22 +1,27 @@
 """Proven radii: closed forms, relaxations and branch and bound for PolyReLUNets."""
 
-from polyrelu.robust.certify.branch_and_bound import Budget, certify
+from polyrelu.robust.certify.branch_and_bound import certify
 from polyrelu.robust.certify.closed_form import average_radius, centre_radius
-from polyrelu.robust.certify.krylov import least_radius, quick_radius
-from polyrelu.robust.certify.linear import certified_radius, linear_radius
-from polyrelu.robust.certify.lipschitz import Cheap, cheap_radius
+from polyrelu.robust.certify.contract import Budget, Certificate
+from polyrelu.robust.certify.krylov import krylov_radius, krylov_radius_against
+from polyrelu.robust.certify.linear import linear_radius
+from polyrelu.robust.certify.lipschitz import RootLipschitz, root_lipschitz_radius
 from polyrelu.robust.certify.quadratic import quadratic_radius
+from polyrelu.robust.certify.table import CERTIFICATES, certified_radius, without_branching
 
 __all__ = [
+    "CERTIFICATES",
     "Budget",
-    "Cheap",
+    "Certificate",
+    "RootLipschitz",
     "average_radius",
     "centre_radius",
     "certified_radius",
     "certify",
-    "cheap_radius",
-    "least_radius",
+    "krylov_radius",
+    "krylov_radius_against",
     "linear_radius",
     "quadratic_radius",
-    "quick_radius",
+    "root_lipschitz_radius",
+    "without_branching",
 ]

@@ -20,17 +20,17 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from numbers import Real
 from typing import NamedTuple, final
 
 import torch
 from torch import Tensor
 
-from polyrelu.checks import is_whole
-from polyrelu.errors import require
-from polyrelu.robust.attacks import project_on_linearised
+from polyrelu.nets import PolyReLUNet
+from polyrelu.robust.attacks import lifted_perturbations, nearest_boundary_points, project_on_linearised
+from polyrelu.robust.certify.contract import Budget, Certificate, Job, silent
+from polyrelu.robust.certify.lipschitz import RootLipschitz
 from polyrelu.robust.certify.root_relaxation import Ball, boxed
-from polyrelu.robust.core.reduced_net import Rows, Shallow
+from polyrelu.robust.core.reduced_net import Rows, Shallow, reduce
 from polyrelu.robust.core.relaxation import Relaxation, overstated
 from polyrelu.robust.core.single_thread import single_threaded
 
@@ -39,35 +39,41 @@ FAINT = 1e-100  # own terms below this at the point, beside a largest coefficien
 LEADERS = 200  # nodes a row may spend on leaders
 
 
-@final
-@dataclass(frozen=True)
-class Budget:
-    """When to stop: nodes of branch and bound a point, seconds a point; None is no limit.
-
-    The whole ball is always bounded: one to three nodes for each rival class, after which ``nodes=0`` or ``seconds=0``
-    stops. Cutting boxes keeps to ``nodes``, but for the last few; leaders (p > 2) are begun where there are no more of
-    them than that, and may take three nodes each. ``seconds`` are an average over the points of a call, begin when the
-    first attack has ended, and are looked at between batches of nodes: the one under way is finished.
-    """
-
-    nodes: int | None = 300
-    seconds: float | None = None
-
-    def __post_init__(self) -> None:
-        """Refuse what is no budget."""
-        nodes, seconds = self.nodes, self.seconds
-        good = nodes is None or is_whole(nodes, 0)
-        require(good, "budget.nodes", nodes, "a whole number >= 0, or None")
-        good = seconds is None or (isinstance(seconds, Real) and not isinstance(seconds, bool) and seconds >= 0)
-        require(good, "budget.seconds", seconds, "a number >= 0, or None")
-
-
 class Certified(NamedTuple):
     """Proven radius of each point (n,), the nodes it took, and for each row the point its bound hangs on (R, k)."""
 
     lower: Tensor
     nodes: Tensor
     z: Tensor
+
+
+@final
+@dataclass(frozen=True)
+class BranchAndBound(Certificate):
+    """Any p >= 1, l2: the whole ball first, then leaders and boxes, as far as the budget goes."""
+
+    @property
+    def norms(self) -> tuple[float, ...]:
+        """The reduction to few coordinates keeps Euclidean lengths only."""
+        return (2.0,)
+
+    @property
+    def right_points_only(self) -> bool:
+        """Rows of points that are wrong have no own terms."""
+        return True
+
+    def radius(self, job: Job) -> Tensor:
+        """In the ball that the convex-concave attack leaves."""
+        net, X, y = job.net, job.X, job.y
+        assert isinstance(net, PolyReLUNet)
+        reduced = reduce(net, job.tol, job.arithmetic) if job.reduced is None else job.reduced
+        if reduced.groups == 0:
+            return RootLipschitz.of(net, job.norm, job.arithmetic).radius(X, y)
+        rows = reduced.rows(X, y)
+        near = nearest_boundary_points(reduced, rows)
+        upper = lifted_perturbations(net, reduced, X, y, rows, near).radius
+        found = certify(reduced, X, y, rows, near.z, upper, tol=job.tol, budget=job.budget, done=job.progress)
+        return found.lower
 
 
 @single_threaded
@@ -81,7 +87,7 @@ def certify(
     *,
     tol: float,
     budget: Budget,
-    done: Callable[[int], None] = lambda count: None,
+    done: Callable[[int], None] = silent,
 ) -> Certified:
     """A proven lower bound of the radius of each point, at most the radius ``upper`` (n,) found for it.
 
@@ -106,7 +112,7 @@ def certify(
     best = torch.where(ball.value + ball.part.own_constant > FAINT, best, 0.0)
     least = torch.full((len(X),), torch.inf, dtype=torch.float64).scatter_reduce(0, rows.point, best, "amin")
     lower = torch.minimum(ball.reach, least / net.stretch) * scale
-    return Certified(net.neurons.cut(lower, length * scale, 2.0), ball.nodes, ball.z * rows.scale[:, None])
+    return Certified(net.neurons.rounded_down(lower, length * scale, 2.0), ball.nodes, ball.z * rows.scale[:, None])
 
 
 class _Clock:
@@ -144,7 +150,7 @@ def _root(ball: Ball, target: Tensor) -> Tensor:
     return best
 
 
-class Led(NamedTuple):
+class LeaderNodes(NamedTuple):
     """Nodes "direction lead is the largest opposite term of this row, the others' ratios to it within bounds"."""
 
     row: Tensor
@@ -160,14 +166,14 @@ def _leaders(ball: Ball, place: Tensor, target: Tensor, most: int) -> Tensor:
     """
     at, lead = ball.can_lead(place).nonzero(as_tuple=True)
     row = place[at]
-    led = Led(row, lead, *ball.ratios(row, lead))
-    bound = _led_bounds(ball, led, target)
+    led = LeaderNodes(row, lead, *ball.ratios(row, lead))
+    bound = _leader_bounds(ball, led, target)
     short = bound < target[row]
     parts_of = torch.zeros(len(place), dtype=torch.long).index_add(0, at, short.long() * ball.net.groups)
     short = (short & (parts_of[at] <= most)).nonzero()[:, 0]
     if len(short):
-        parent, parts = _divide(Led(*(part[short] for part in led)))
-        again = _led_bounds(ball, parts, target)
+        parent, parts = _divide(LeaderNodes(*(part[short] for part in led)))
+        again = _leader_bounds(ball, parts, target)
         least = torch.full((len(short),), torch.inf, dtype=torch.float64).scatter_reduce(0, parent, again, "amin")
         bound[short] = torch.maximum(bound[short], least)
     best = torch.full((len(place),), torch.inf, dtype=torch.float64).scatter_reduce(0, at, bound, "amin")
@@ -181,18 +187,18 @@ def _leaders(ball: Ball, place: Tensor, target: Tensor, most: int) -> Tensor:
     return best
 
 
-def _divide(led: Led, ratio: float = 0.25) -> tuple[Tensor, Led]:
+def _divide(led: LeaderNodes, ratio: float = 0.25) -> tuple[Tensor, LeaderNodes]:
     """All other ratios small, or one of them not: together they cover the node. Returns each part's parent."""
     small = led._replace(most=torch.where(led.least < ratio, led.most.clamp(max=ratio), led.most))
     other = torch.ones_like(led.most, dtype=torch.bool).scatter(1, led.lead[:, None], False)
     parent, j = (other & (led.most > ratio) & (led.least < ratio)).nonzero(as_tuple=True)
-    large = Led(*(part[parent] for part in led))
+    large = LeaderNodes(*(part[parent] for part in led))
     large = large._replace(least=large.least.scatter(1, j[:, None], ratio))
     everyone = torch.arange(len(led.row))
-    return torch.cat([everyone, parent]), Led(*(torch.cat(pair) for pair in zip(small, large, strict=True)))
+    return torch.cat([everyone, parent]), LeaderNodes(*(torch.cat(pair) for pair in zip(small, large, strict=True)))
 
 
-def _led_bounds(ball: Ball, led: Led, target: Tensor) -> Tensor:
+def _leader_bounds(ball: Ball, led: LeaderNodes, target: Tensor) -> Tensor:
     """A bound for each node, trying exponents from just below 2 downwards; lower ones suit x behind the leader."""
     net, p = ball.net, ball.net.p
     bound = torch.zeros(len(led.row), dtype=torch.float64)
@@ -205,7 +211,7 @@ def _led_bounds(ball: Ball, led: Led, target: Tensor) -> Tensor:
         for highest in (1.97, 1.9, 1.75):
             some = row[todo]
             q = (2 / (1 + 4 * behind[todo, None])).clamp(1.3, highest)
-            weight = led_by(lead[todo], least[todo], most[todo], p, q) * part.opposite[todo].pow(q / p)
+            weight = leader_weights(lead[todo], least[todo], most[todo], p, q) * part.opposite[todo].pow(q / p)
             leaf = ball.relax(some, weight, None, ball.constant(some, q[:, 0] / p), q)
             got = ball.solve(some, leaf, start[todo], target[some]).bound
             bound[here[todo]] = torch.maximum(bound[here[todo]], got)
@@ -215,7 +221,7 @@ def _led_bounds(ball: Ball, led: Led, target: Tensor) -> Tensor:
     return bound
 
 
-def led_by(lead: Tensor, least: Tensor, most: Tensor, p: float, q: Tensor) -> Tensor:
+def leader_weights(lead: Tensor, least: Tensor, most: Tensor, p: float, q: Tensor) -> Tensor:
     """Weights w with (1 + sum_j x_j^p)^(q/p) <= w_g + sum_j w_j x_j^q for ratios least_j <= x_j <= most_j, j != g.
 
     x^p lies below its chord in x^q, and the concave power below its tangent at S = 1 + sum_j least_j^p.

@@ -6,12 +6,16 @@ float64 from the coordinates <x, mu_k>, for all points at once.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import final
+
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from polyrelu.checks import checked, finite_number
 from polyrelu.errors import require
-from polyrelu.nets import exact_sums
+from polyrelu.nets import AverageClassifier, CentreClassifier, exact_sums
+from polyrelu.robust.certify.contract import Certificate, Job
 from polyrelu.robust.certify.scalar_branch_and_bound import Problems, least_cost
 from polyrelu.robust.core.norms import lengths
 
@@ -89,6 +93,61 @@ def centre_radius(X: Tensor, y: Tensor, centres: Tensor, labels: Tensor, p: floa
             rows = of_class[start : start + CHUNK]
             radius[rows] = _radius(own[rows], other[rows], p)
     return radius
+
+
+class ClosedForm(Certificate):
+    """Exact l2 radii of an ideal classifier, but for some D roundings in float64."""
+
+    @property
+    def norms(self) -> tuple[float, ...]:
+        """Nothing is known in closed form for the others."""
+        return (2.0,)
+
+    @property
+    def executed(self) -> bool:
+        """Roundings of the classifier itself are not counted."""
+        return False
+
+
+@final
+@dataclass(frozen=True)
+class AverageClosedForm(ClosedForm):
+    """`average_radius` of an AverageClassifier."""
+
+    @property
+    def nets(self) -> tuple[type[nn.Module], ...]:
+        """F of any centres."""
+        return (AverageClassifier,)
+
+    def radius(self, job: Job) -> Tensor:
+        """Exact."""
+        assert isinstance(job.net, AverageClassifier)
+        return average_radius(job.X, job.y, job.net.centres, job.net.labels)
+
+
+@final
+@dataclass(frozen=True)
+class CentreClosedForm(ClosedForm):
+    """`centre_radius` of a CentreClassifier whose centres are orthogonal and of one length."""
+
+    @property
+    def nets(self) -> tuple[type[nn.Module], ...]:
+        """F^(p)."""
+        return (CentreClassifier,)
+
+    @property
+    def powers(self) -> str:
+        """Said where p is refused."""
+        return f"at most {LARGEST:g}; beyond it F^(p) is the nearest-centre rule"
+
+    def takes_power(self, p: float) -> bool:
+        """From 1 to 1e5."""
+        return 1 <= p <= LARGEST
+
+    def radius(self, job: Job) -> Tensor:
+        """Exact; other centres are refused by `centre_radius`."""
+        assert isinstance(job.net, CentreClassifier)
+        return centre_radius(job.X, job.y, job.net.centres, job.net.labels, job.net.p)
 
 
 def _radius(a: Tensor, b: Tensor, p: float) -> Tensor:

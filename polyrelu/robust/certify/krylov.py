@@ -13,22 +13,24 @@ the mean of where the quadratics before were least (fictitious play, Brown 1951)
 heads trained on embeddings radii are up to a third longer than those of `quadratic_radius`, four times as fast.
 
 Any basis and any touching points prove. How far E is from orthonormal and M E from what T says is measured, and counted
-with the rounding: see `_few`.
+with the rounding: see `_krylov_quadratic`.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import NamedTuple, final
 
 import torch
 from torch import Tensor
 
 from polyrelu.nets import PolyReLUNet
-from polyrelu.robust.certify.quadratic import FAINT, OPPOSITE, OWN, Frame, Rows, rows_of
+from polyrelu.robust.certify.contract import Job
+from polyrelu.robust.certify.quadratic import FAINT, OPPOSITE, OWN, Frame, ParabolaCertificate, Rows, rows_of
 from polyrelu.robust.core.arithmetic import REAL, Arithmetic
 from polyrelu.robust.core.scaled_net import Neurons, Rivals, gamma
 
-AT_ONCE = 2_000_000  # pre-activations of points and rivals held at a time
+PREACTIVATIONS = 2_000_000  # pre-activations of points and rivals held at a time
 SEARCH, PROOF = 6, 16  # dimensions of a bound while searching, and of the last one
 ROUNDS, AGAIN = 16, 4  # bounds for the rival an attack leads to, and for the others
 FIRST, SHARE = 0.85, 0.3  # the part of the attack's radius, and of its step for opposite neurons, where a search begins
@@ -36,7 +38,26 @@ SHORTER = (0.998, 0.99, 0.975, 0.95, 0.9, 0.8, 0.6, 0.4)  # parts of the radius 
 GONE = 1e-12  # a product this small beside |M| adds no dimension
 
 
-def quick_radius(net: PolyReLUNet, X: Tensor, y: Tensor, step: Tensor, arithmetic: Arithmetic = REAL) -> Tensor:
+@final
+@dataclass(frozen=True)
+class Krylov(ParabolaCertificate):
+    """The quadratic bound in few dimensions, searched from where an attack ended."""
+
+    @property
+    def right_points_only(self) -> bool:
+        """The search begins between the point and where the attack ended."""
+        return True
+
+    def radius(self, job: Job) -> Tensor:
+        """Against all other logits, or against ``job.rivals``."""
+        assert isinstance(job.net, PolyReLUNet)
+        step = torch.zeros_like(job.X) if job.perturbation is None else job.perturbation
+        if job.rivals is None:
+            return krylov_radius(job.net, job.X, job.y, step, job.arithmetic)
+        return krylov_radius_against(job.net, job.X, job.y, job.rivals, step, job.arithmetic)
+
+
+def krylov_radius(net: PolyReLUNet, X: Tensor, y: Tensor, step: Tensor, arithmetic: Arithmetic = REAL) -> Tensor:
     """A proven l2 radius of each point, (n,) float64, the least over rivals.
 
     Parameters
@@ -48,10 +69,10 @@ def quick_radius(net: PolyReLUNet, X: Tensor, y: Tensor, step: Tensor, arithmeti
     """
     logits = torch.arange(net.outputs).expand(len(X), -1)
     rivals = torch.ones_like(logits, dtype=torch.bool) if net.outputs == 1 else logits != y[:, None]
-    return least_radius(net, X, y, rivals, step, arithmetic)
+    return krylov_radius_against(net, X, y, rivals, step, arithmetic)
 
 
-def least_radius(
+def krylov_radius_against(
     net: PolyReLUNet, X: Tensor, own: Tensor, rivals: Tensor, step: Tensor, arithmetic: Arithmetic = REAL
 ) -> Tensor:
     """The radius within which logit ``own`` (n,) of each point exceeds all its ``rivals`` (n, C), bool; else as above.
@@ -62,7 +83,7 @@ def least_radius(
     frame = Frame.of(neurons)
     squares = (frame.B @ frame.B.T).square()
     radius = torch.zeros(len(X), dtype=torch.float64)
-    most = max(1, AT_ONCE // (len(frame.B) * int(rivals.sum(dim=1).amax())))
+    most = max(1, PREACTIVATIONS // (len(frame.B) * int(rivals.sum(dim=1).amax())))
     for here in torch.split(torch.arange(len(X)), most):
         point, rival = rivals[here].nonzero(as_tuple=True)
         pairs = _pairs(neurons, own[here][point], rival)
@@ -109,7 +130,7 @@ def _least(
         if len(left):
             some = others.of(left), squares, limit[left] / FIRST, start[left], limit[left], AGAIN
             radius = radius.scatter_reduce(0, point[far[left]], _search(*some), "amin")
-    return net.told(radius / (1 + frame.spare), placed, 2.0)
+    return net.radius_of(radius / (1 + frame.spare), placed, 2.0)
 
 
 def _search(rows: Rows, squares: Tensor, far: Tensor, shift: Tensor, limit: Tensor, rounds: int) -> Tensor:
@@ -134,13 +155,13 @@ def _search(rows: Rows, squares: Tensor, far: Tensor, shift: Tensor, limit: Tens
 
 def _bound(rows: Rows, squares: Tensor, rho: Tensor, touch: Tensor, most: int) -> tuple[Tensor, Tensor, Tensor]:
     """What the margin is at least on each ball (R,); where, as shifts (R, h) a unit of radius; and lambda."""
-    few = _few(rows, squares, rho, touch, most)
+    few = _krylov_quadratic(rows, squares, rho, touch, most)
     value, y, weight = _ball(few, rho)
     moved = torch.einsum("irk,ri->rk", few.basis, y[:, :-1])
     return value, moved[:, :-1] @ rows.frame.B.T / rho[:, None], weight
 
 
-class Few(NamedTuple):
+class KrylovQuadratic(NamedTuple):
     """constant + <g, y> + <y, H y> on |y| <= rho, y in the basis (m, R, k + 1) and one number more for the rest."""
 
     constant: Tensor
@@ -149,7 +170,7 @@ class Few(NamedTuple):
     basis: Tensor
 
 
-def _few(rows: Rows, squares: Tensor, rho: Tensor, touch: Tensor, most: int) -> Few:
+def _krylov_quadratic(rows: Rows, squares: Tensor, rho: Tensor, touch: Tensor, most: int) -> KrylovQuadratic:
     """The quadratic below the margin, in ``most`` dimensions and one more.
 
     With E orthonormal up to ``skew`` and M E = E T + beta v e_m^T up to ``miss`` (Frobenius norms), an orthonormal
@@ -191,10 +212,10 @@ def _few(rows: Rows, squares: Tensor, rho: Tensor, touch: Tensor, most: int) -> 
     T.diagonal(dim1=1, dim2=2).add_(curve[:, None])
     wrong = 2 * miss + 16 * skew * frobenius + unit * (total.sqrt() + curve.abs())
     constant = constant - wrong * rho.square() - 4 * (unit + skew) * long * rho
-    return Few(constant, torch.nn.functional.pad(long[:, None], (0, m)), T, E[:m])
+    return KrylovQuadratic(constant, torch.nn.functional.pad(long[:, None], (0, m)), T, E[:m])
 
 
-def _ball(few: Few, rho: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def _ball(few: KrylovQuadratic, rho: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """The least value on each ball, proven as in `certify.quadratic` from a factoring of H + lambda I; y; lambda."""
     finite = few.H.isfinite().all(dim=2).all(dim=1) & few.constant.isfinite()
     H = torch.where(finite[:, None, None], few.H, torch.eye(few.H.shape[1], dtype=few.H.dtype))

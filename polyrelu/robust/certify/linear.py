@@ -21,7 +21,7 @@ G_N(+-e_k) -+ xi_k for l1, exactly; and the sum over k of these for l-infinity, 
 
 The best tangents touch where the bound itself is least, so they go there, tau <- tau + step (U(z - rho g*) - tau) with
 g* the unit step steepest for g: Frank and Wolfe's method for min P(z + d) - chords(z + d). The best ones are kept. The
-radius returned was itself proven, whatever the search did; for rounding and arithmetic see `neurons`.
+radius returned was itself proven, whatever the search did; for rounding and arithmetic see `scaled_net`.
 """
 
 from __future__ import annotations
@@ -35,11 +35,10 @@ from torch import Tensor
 
 from polyrelu.checks import checked, whole_number
 from polyrelu.nets import PolyReLUNet, relu_power
-from polyrelu.robust.certify.lipschitz import Cheap, steepest_falls, vertices
-from polyrelu.robust.core.arithmetic import REAL, Arithmetic, arithmetic_of
-from polyrelu.robust.core.integrity import require_genuine
-from polyrelu.robust.core.margin import check_points
-from polyrelu.robust.core.norms import check_norm, dual, lengths, steepest
+from polyrelu.robust.certify.contract import Certificate, Job
+from polyrelu.robust.certify.lipschitz import RootLipschitz, steepest_falls, vertices
+from polyrelu.robust.core.arithmetic import REAL, Arithmetic
+from polyrelu.robust.core.norms import dual, lengths, steepest
 from polyrelu.robust.core.scaled_net import DUST, Neurons, Placed, Rivals, gamma
 
 WORK = 1_000_000  # numbers in the largest table: (points x rivals) by neurons or coordinates
@@ -59,7 +58,7 @@ def linear_radius(
     """The larger of both bounds of this module, the least over rivals: a proven radius of each point, (n,) float64.
 
     Misclassified points have radius 0. O(h D) for each radius tried and rival class (l2: O(h min(h, D))). For p >= 2
-    and l2 `cheap_radius` is often as good, and branch and bound mostly better; `bracket` takes the largest.
+    and l2 `root_lipschitz_radius` is often as good, and branch and bound mostly better; `bracket` takes the largest.
 
     Parameters
     ----------
@@ -69,22 +68,37 @@ def linear_radius(
     steps : radii tried for each point and rival
     arithmetic : "real", or "float32", "float64" for the net as executed, see `polyrelu.robust.core.arithmetic`
     """
-    norm, steps = check_norm(norm), whole_number("steps", steps)
-    require_genuine(net)
-    X, y = check_points(net, X, y)
-    return _radius(Neurons.of(net, arithmetic_of(arithmetic)), X, y, norm, steps)
+    return Linear(steps)(net, X, y, norm=norm, arithmetic=arithmetic)
 
 
-@checked
-def certified_radius(
-    net: PolyReLUNet, X: Tensor, y: Tensor, norm: float | str = 2, *, arithmetic: Arithmetic | str = REAL
-) -> Tensor:
-    """max(cheap_radius, linear_radius): the larger of two proven radii, (n,) float64. Parameters as there."""
-    norm = check_norm(norm)
-    require_genuine(net)
-    X, y = check_points(net, X, y)
-    cheap = Cheap.of(net, norm, arithmetic_of(arithmetic))
-    return torch.maximum(cheap.radius(X, y), _radius(cheap.neurons, X, y, norm, 30))
+@final
+@dataclass(frozen=True)
+class Linear(Certificate):
+    """Tangents and chords: any p >= 1, every norm. ``steps`` : radii tried for each point and rival."""
+
+    steps: int = 30
+
+    def __post_init__(self) -> None:
+        """Check the setting."""
+        whole_number("steps", self.steps)
+
+    def radius(self, job: Job) -> Tensor:
+        """The larger of both bounds of this module."""
+        assert isinstance(job.net, PolyReLUNet)
+        return _radius(Neurons.of(job.net, job.arithmetic), job.X, job.y, job.norm, self.steps)
+
+
+@final
+@dataclass(frozen=True)
+class LinearOrLipschitz(Certificate):
+    """The larger of `Linear` and `Lipschitz`: any p >= 1, every norm."""
+
+    def radius(self, job: Job) -> Tensor:
+        """Both from the same neurons."""
+        assert isinstance(job.net, PolyReLUNet)
+        lipschitz = RootLipschitz.of(job.net, job.norm, job.arithmetic)
+        linear = _radius(lipschitz.neurons, job.X, job.y, job.norm, Linear().steps)
+        return torch.maximum(lipschitz.radius(job.X, job.y), linear)
 
 
 def _radius(net: Neurons, X: Tensor, y: Tensor, norm: float, steps: int) -> Tensor:
@@ -99,7 +113,7 @@ def _radius(net: Neurons, X: Tensor, y: Tensor, norm: float, steps: int) -> Tens
         label, placed = which[rows], net.place(X[rows], norm)
         table = Rows.of(net, frame, placed, Rivals(A[label], beta[label], rivalry[label], label))
         best = torch.maximum(_search(table, steps), _rooted(table, growth.rows(label)))
-        radius[rows] = net.told(best.view(len(rows), -1).amin(dim=1), placed, norm)
+        radius[rows] = net.radius_of(best.view(len(rows), -1).amin(dim=1), placed, norm)
     return radius
 
 
@@ -190,7 +204,7 @@ class Rows:
         ``touch`` (R, h) are shifts of the pre-activations a unit of radius; for p = 1 the slopes themselves.
         """
         net, frame, p, rho = self.net, self.frame, self.net.p, rho[:, None]
-        blur = self.placed.blur[:, None] + rho * net.stir(frame.norm)
+        blur = self.placed.blur[:, None] + rho * net.blur_rate(frame.norm)
         swing = (rho * frame.reach + blur) * (1 + net.eps)
         if p == 1:
             slope, power = touch, torch.zeros_like(touch)
@@ -239,7 +253,7 @@ def _rooted(rows: Rows, growth: Growth) -> Tensor:
     dust = 2 * (len(net.U) * DUST) ** (1 / p)
     share = rows.own.pow(1 / p)
     other = ((rows.opposite * relu_power(rows.T, p)).sum(1) + rows.minus).pow(1 / p) * more
-    mass, stir = rows.opposite.sum(1).pow(1 / p) * more, net.stir(rows.frame.norm)
+    mass, blur_rate = rows.opposite.sum(1).pow(1 / p) * more, net.blur_rate(rows.frame.norm)
     other = other + rows.placed.blur * mass + dust
     constant = rows.plus.pow(1 / p)
     touch, best = rows.T.clamp(min=0), torch.zeros_like(rows.plus)
@@ -255,7 +269,7 @@ def _rooted(rows: Rows, growth: Growth) -> Tensor:
         sums = omega.sum(1)
         value = (omega * rows.T).sum(1) + fixed / more - other - (rows.placed.blur + 4 * net.eps) * sums - dust
         xi = omega @ rows.frame.B
-        rate = _steepest_gap(rows, growth, xi, omega, sums) + dust * net.U.shape[1] + stir * (mass + sums * more)
+        rate = _steepest_gap(rows, growth, xi, omega, sums) + dust * net.U.shape[1] + blur_rate * (mass + sums * more)
         best = torch.maximum(best, value / rate / more)
         rho = best if k else (value / rate).clamp(min=0)
         moved = rows.T - rho[:, None] * (steepest(xi, rows.frame.norm) @ rows.frame.B.T)

@@ -25,9 +25,8 @@ from torch import Tensor
 
 from polyrelu.checks import checked
 from polyrelu.nets import PolyReLUNet, relu_power
-from polyrelu.robust.core.arithmetic import REAL, Arithmetic, arithmetic_of
-from polyrelu.robust.core.integrity import require_genuine
-from polyrelu.robust.core.margin import check_points
+from polyrelu.robust.certify.contract import Certificate, Job
+from polyrelu.robust.core.arithmetic import REAL, Arithmetic
 from polyrelu.robust.core.norms import check_norm, lengths
 from polyrelu.robust.core.scaled_net import DUST, Neurons, Rivals, gamma
 
@@ -40,7 +39,7 @@ LIGHT = (0.0, 1e-14, 1e-12, 1e-10, 1e-8, 1e-6)  # shares of |a| that may be set 
 
 @final
 @dataclass(frozen=True, eq=False)
-class Cheap:
+class RootLipschitz:
     """r >= (pi_P - pi_N)/L with L[y, c] ready: one forward pass a point, and O(1) for each rival.
 
     Holds a copy of what it needs; a net that is trained on needs a new one. ``falls`` (C, C) is L, (1, 1) for one
@@ -52,18 +51,18 @@ class Cheap:
     falls: Tensor
 
     @staticmethod
-    def of(net: PolyReLUNet, norm: float | str = 2, arithmetic: Arithmetic = REAL) -> Cheap:
+    def of(net: PolyReLUNet, norm: float | str = 2, arithmetic: Arithmetic = REAL) -> RootLipschitz:
         """The constants of ``net`` for perturbations measured in ``norm``: 1, 2 or inf."""
         norm, neurons = check_norm(norm), Neurons.of(net, arithmetic)
         C = len(neurons.output)
         if C == 1:
             both = [steepest_falls(neurons, neurons.rivals(label).A, norm) for label in (1.0, -1.0)]
-            return Cheap(neurons, norm, torch.maximum(*both)[None])
+            return RootLipschitz(neurons, norm, torch.maximum(*both)[None])
         y, c = torch.triu_indices(C, C, 1)
         falls = torch.zeros(C, C, dtype=torch.float64, device=neurons.U.device)
         falls[y, c] = steepest_falls(neurons, neurons.pairs(y, c).A, norm)
         falls[c, y] = steepest_falls(neurons, neurons.pairs(c, y).A, norm) if neurons.run.relative else falls[y, c]
-        return Cheap(neurons, norm, falls)
+        return RootLipschitz(neurons, norm, falls)
 
     def radius(self, X: Tensor, y: Tensor) -> Tensor:
         """Proven radius of each row of ``X`` (n, D), float64; ``y`` (n,) as the net's margin wants it."""
@@ -87,7 +86,7 @@ class Cheap:
         dust = (len(net.U) * DUST) ** (1 / p)
         mass = (own.sum(1).pow(1 / p) + opposite.sum(1).pow(1 / p)) * more
         unsure = placed.blur[:, None] * mass + 2 * dust
-        falls = falls + net.stir(self.norm) * mass
+        falls = falls + net.blur_rate(self.norm) * mass
 
         def gap(plus: Tensor, minus: Tensor) -> Tensor:
             left: Tensor = (P + plus).pow(1 / p) / more - (N + minus).pow(1 / p) * more - unsure
@@ -106,18 +105,29 @@ class Cheap:
                 middle = (rho + beyond) / 2
                 holds = still(middle) > falls * middle * more
                 rho, beyond = torch.where(holds, middle, rho), torch.where(holds, beyond, middle)
-        return net.told(rho.nan_to_num(nan=0.0, posinf=torch.inf).amin(dim=1), placed, self.norm)
+        return net.radius_of(rho.nan_to_num(nan=0.0, posinf=torch.inf).amin(dim=1), placed, self.norm)
+
+
+@final
+@dataclass(frozen=True)
+class Lipschitz(Certificate):
+    """(pi_P(x) - pi_N(x)) / L: any p >= 1, every norm."""
+
+    def radius(self, job: Job) -> Tensor:
+        """One forward pass a point after the constant L."""
+        assert isinstance(job.net, PolyReLUNet)
+        return RootLipschitz.of(job.net, job.norm, job.arithmetic).radius(job.X, job.y)
 
 
 @checked
-def cheap_radius(
+def root_lipschitz_radius(
     net: PolyReLUNet, X: Tensor, y: Tensor, norm: float | str = 2, *, arithmetic: Arithmetic | str = REAL
 ) -> Tensor:
     """(pi_P(x) - pi_N(x)) / L, the least over rival classes: a proven radius of each point, (n,) float64.
 
     See the module for the derivation; misclassified points have radius 0. One forward pass a point after the constant
     L, which takes about as long as an eigenvalue problem of size min(h, D) for each pair of classes: for many calls
-    with one net keep ``Cheap.of(net, norm)`` and call its ``radius``.
+    with one net keep ``RootLipschitz.of(net, norm)`` and call its ``radius``.
 
     Parameters
     ----------
@@ -129,13 +139,10 @@ def cheap_radius(
     Examples
     --------
     >>> net = CentreClassifier(torch.eye(10), torch.tensor([1.0] * 6 + [-1.0] * 4), p=3).as_polyrelu_net()
-    >>> cheap_radius(net, torch.eye(10)[:1], torch.ones(1))      # the true one is sqrt(2)/2
+    >>> root_lipschitz_radius(net, torch.eye(10)[:1], torch.ones(1))      # the true one is sqrt(2)/2
     tensor([0.7071], dtype=torch.float64)
     """
-    norm = check_norm(norm)
-    require_genuine(net)
-    X, y = check_points(net, X, y)
-    return Cheap.of(net, norm, arithmetic_of(arithmetic)).radius(X, y)
+    return Lipschitz()(net, X, y, norm=norm, arithmetic=arithmetic)
 
 
 def steepest_falls(net: Neurons, A: Tensor, norm: float) -> Tensor:
@@ -199,21 +206,21 @@ def _falls_l2(net: Neurons, A: Tensor) -> Tensor:
             bounds.append(torch.minimum(mean, one.pow(s) * _joint(net, own, opposite).pow(1 - s)))
         return torch.stack(bounds)
     bounds = []
-    for a, heavy in zip(A, _apart(net, A), strict=True):
+    for a, heavy in zip(A, _separation(net, A), strict=True):
         own, opposite = a.clamp(min=0), (-a).clamp(min=0)
         plain = _joint(net, own.pow(2 / p), opposite.pow(2 / p))
         bounds.append(torch.minimum(plain, _between(net, own, opposite, heavy)))
     return torch.stack(bounds)
 
 
-class _Apart(NamedTuple):
+class _Separation(NamedTuple):
     """For each share in LIGHT: the weight of the neurons set aside, and min <u_i, u_j> over own i, opposite j kept."""
 
     light: Tensor
     least: Tensor
 
 
-def _between(net: Neurons, own: Tensor, opposite: Tensor, apart: _Apart) -> Tensor:
+def _between(net: Neurons, own: Tensor, opposite: Tensor, apart: _Separation) -> Tensor:
     """p > 2: L_2^(2/p) L_inf^(1-2/p), the light neurons' own p-norms added; the least over what counts as light."""
     p = net.p
     k = [_typical(net, side).pow(-(p - 2) / (2 * p)) for side in (own, opposite)]
@@ -226,7 +233,7 @@ def _between(net: Neurons, own: Tensor, opposite: Tensor, apart: _Apart) -> Tens
     return bound
 
 
-def _apart(net: Neurons, A: Tensor) -> list[_Apart]:
+def _separation(net: Neurons, A: Tensor) -> list[_Separation]:
     """One for each row of ``A``; a product is inf where one side is empty."""
     h, size = len(net.U), A.abs()
     ordered = size.sort(dim=1)
@@ -248,7 +255,7 @@ def _apart(net: Neurons, A: Tensor) -> list[_Apart]:
                 part = products[(heavy & (a > 0))[rows]][:, heavy & (a < 0)]
                 if part.numel():
                     least[m, k] = torch.minimum(least[m, k], part.amin())
-    return [_Apart(*pair) for pair in zip(light, least, strict=True)]
+    return [_Separation(*pair) for pair in zip(light, least, strict=True)]
 
 
 def _correlated(net: Neurons, A: Tensor) -> Tensor:

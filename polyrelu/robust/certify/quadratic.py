@@ -29,16 +29,15 @@ from typing import NamedTuple, final
 import torch
 from torch import Tensor
 
-from polyrelu.checks import checked
+from polyrelu.checks import check_fields, checked
 from polyrelu.errors import require
 from polyrelu.nets import PolyReLUNet, relu_power
-from polyrelu.robust.core.arithmetic import REAL, Arithmetic, arithmetic_of
-from polyrelu.robust.core.integrity import require_genuine
-from polyrelu.robust.core.margin import check_points
+from polyrelu.robust.certify.contract import Certificate, Job
+from polyrelu.robust.core.arithmetic import REAL, Arithmetic
 from polyrelu.robust.core.norms import lengths
 from polyrelu.robust.core.scaled_net import Neurons, Placed, Rivals, gamma
 
-AT_ONCE = 4_000_000  # numbers in the matrices M held at a time
+MATRIX_ENTRIES = 4_000_000  # numbers in the matrices M held at a time
 FACTORS = 4  # values of lambda tried for each bound
 BOUNDS = 8  # radii tried for each point and rival
 OWN, OPPOSITE = 1.0, 0.3  # where parabolas touch, in units of the step to the worst point
@@ -67,20 +66,52 @@ def quadratic_radius(
     limit : the radius wanted; nothing beyond it is tried, which saves half of the time
     arithmetic : "real", or "float32", "float64" for the net as executed, see `polyrelu.robust.core.arithmetic`
     """
-    require(net.p == 1 or net.p >= 2, "net.p", net.p, "1 or at least 2; linear_radius takes any p")
-    require(0 < tol < 1, "tol", tol, "a number between 0 and 1, such as .01")
-    require(limit > 0, "limit", limit, "a number > 0, or inf for the largest radius")
-    require_genuine(net)
-    X, y = check_points(net, X, y)
-    neurons = Neurons.of(net, arithmetic_of(arithmetic))
-    frame = Frame.of(neurons)
-    radius = torch.zeros(len(X), dtype=torch.float64, device=X.device)
-    size = max(1, AT_ONCE // frame.B.shape[1] ** 2)
-    for label in sorted(set(y.tolist())):
-        rivals = neurons.rivals(label)
-        for points in torch.split((y == label).nonzero()[:, 0], size):
-            radius[points] = _least(neurons, frame, X[points], rivals, tol, limit)
-    return radius
+    return Quadratic(tol)(net, X, y, limit=limit, arithmetic=arithmetic)
+
+
+class ParabolaCertificate(Certificate):
+    """What rests on parabolas that touch relu^p from below and from above: there are none for 1 < p < 2. l2 only."""
+
+    @property
+    def norms(self) -> tuple[float, ...]:
+        """The S-procedure needs a Euclidean ball."""
+        return (2.0,)
+
+    @property
+    def powers(self) -> str:
+        """Said where p is refused."""
+        return "1 or at least 2; linear_radius takes any p"
+
+    @final
+    def takes_power(self, p: float) -> bool:
+        """p = 1 or p >= 2."""
+        return p == 1 or p >= 2
+
+
+@final
+@dataclass(frozen=True)
+class Quadratic(ParabolaCertificate):
+    """One quadratic below the margin on each ball. ``tol`` : the search ends within about this part of the radius."""
+
+    tol: float = 0.01
+
+    def __post_init__(self) -> None:
+        """Check the setting."""
+        check_fields(self)
+        require(0 < self.tol < 1, "tol", self.tol, "a number between 0 and 1, such as .01")
+
+    def radius(self, job: Job) -> Tensor:
+        """The nearest rival is searched, the others need only hold there."""
+        assert isinstance(job.net, PolyReLUNet)
+        neurons = Neurons.of(job.net, job.arithmetic)
+        frame = Frame.of(neurons)
+        radius = torch.zeros(len(job), dtype=torch.float64, device=job.X.device)
+        size = max(1, MATRIX_ENTRIES // frame.B.shape[1] ** 2)
+        for label in sorted(set(job.y.tolist())):
+            rivals = neurons.rivals(label)
+            for points in torch.split((job.y == label).nonzero()[:, 0], size):
+                radius[points] = _least(neurons, frame, job.X[points], rivals, self.tol, job.limit)
+        return radius
 
 
 @final
@@ -164,7 +195,7 @@ class Rows:
         net = self.net
         value, slope, bend = self._parabolas(rho[:, None], touch)
         constant, along, curve = self._bias(rho)
-        blur = self.blur + rho * net.stir(2.0)
+        blur = self.blur + rho * net.blur_rate(2.0)
         high, top = self.T.abs() + 2 * (rho + blur)[:, None], self.T + ((rho + blur) * (1 + 1e-6))[:, None]
         size = (self.A.abs() * relu_power(high, net.p)).sum(dim=1) + 4 * self.beta.abs()
         steep = (self.A.abs() * relu_power(top, net.p - 1)).sum(dim=1)
@@ -272,7 +303,7 @@ def rows_of(net: Neurons, frame: Frame, X: Tensor, placed: Placed, rivals: Rival
     """The margins of ``rivals`` (R rows), each at the point of this number (R,)."""
     inner = ((X.double() - net.centre) / placed.scale[:, None]) @ frame.Q.T
     outer = (placed.length.square() - inner.square().sum(dim=1) + 64 * net.eps).clamp(min=0).sqrt()
-    beta = net.level(rivals.beta[:, None], rivals.size[:, None], placed.scale[point])[:, 0]
+    beta = net.scaled_bias(rivals.beta[:, None], rivals.size[:, None], placed.scale[point])[:, 0]
     parts = placed.T[point], rivals.A, beta, inner[point], outer[point], placed.length[point], placed.blur[point]
     return Rows(net, frame, *parts)
 
@@ -289,7 +320,7 @@ def _least(net: Neurons, frame: Frame, X: Tensor, rivals: Rivals, tol: float, li
     for rival in order.T:
         mine = torch.arange(n) * c + rival
         radius = _search(rows.of(mine), value[mine], steep[mine], radius, tol)
-    return net.told(radius / (1 + frame.spare), placed, 2.0)
+    return net.radius_of(radius / (1 + frame.spare), placed, 2.0)
 
 
 def _search(rows: Rows, value: Tensor, steep: Tensor, limit: Tensor, tol: float) -> Tensor:

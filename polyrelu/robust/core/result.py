@@ -43,7 +43,7 @@ class AttackResult:
     evaluations: int
 
 
-def settled(changed: Changed, X: Tensor, radius: Tensor, step: Tensor) -> tuple[Tensor, Tensor]:
+def recheck(changed: Changed, X: Tensor, radius: Tensor, step: Tensor) -> tuple[Tensor, Tensor]:
     """Radii (n,) and perturbations (n, D) to which the classifier itself gives in, a little longer if need be.
 
     For one that computes in less than float64, or by other operations than those attacked. What it does not give in to

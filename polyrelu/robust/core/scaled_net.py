@@ -149,7 +149,7 @@ class Neurons:
         """sup |d|_2 / |d|_norm."""
         return math.sqrt(self.U.shape[1]) if norm == math.inf else 1.0
 
-    def stir(self, norm: float) -> float:
+    def blur_rate(self, norm: float) -> float:
         """How much ``blur`` grows with every unit of |d|."""
         return self.run.blur * self.wide(norm)
 
@@ -219,7 +219,7 @@ class Neurons:
         blur = self.shift + self.run.blur * length + self.run.shifted / scale
         return Placed((Z / scale[:, None]) @ self.U.T, length, pull, scale, blur)
 
-    def level(self, beta: Tensor, size: Tensor, scale: Tensor) -> Tensor:
+    def scaled_bias(self, beta: Tensor, size: Tensor, scale: Tensor) -> Tensor:
         """beta (n, c) of points divided by ``scale`` (n,), less what underflow in the executed net may take.
 
         ``beta`` and ``size`` are (c,) or (n, c). With input normalisation |z|^(p-1) is still missing.
@@ -230,8 +230,8 @@ class Neurons:
         return beta / scale - self.run.spare * (4 + 1 / scale) / size
 
     def constants(self, beta: Tensor, size: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:
-        """Own and opposite constants (n, c) of `level`; still without |z|^(p-1)."""
-        scaled = self.level(beta, size, scale)
+        """Own and opposite constants (n, c) of `scaled_bias`; still without |z|^(p-1)."""
+        scaled = self.scaled_bias(beta, size, scale)
         return scaled.clamp(min=0, max=HUGE) * (1 - self.eps), (-scaled).clamp(min=0) * (1 + self.eps)
 
     def worst(self, placed: Placed, rho: Tensor, norm: float) -> tuple[Tensor, Tensor]:
@@ -244,12 +244,12 @@ class Neurons:
         high = (length + rho * self.wide(norm)) * more
         return low.pow(self.p - 1) / more, high.pow(self.p - 1) * more
 
-    def told(self, rho: Tensor, placed: Placed, norm: float) -> Tensor:
+    def radius_of(self, rho: Tensor, placed: Placed, norm: float) -> Tensor:
         """Radii ``rho`` (n,) of placed points as radii of the points themselves; infinite ones only where rho is."""
         radius = (rho * placed.scale).clamp(max=torch.finfo(rho.dtype).max)
-        return self.cut(torch.where(rho.isinf(), rho, radius), placed.length * placed.scale, norm)
+        return self.rounded_down(torch.where(rho.isinf(), rho, radius), placed.length * placed.scale, norm)
 
-    def cut(self, radius: Tensor, length: Tensor, norm: float) -> Tensor:
+    def rounded_down(self, radius: Tensor, length: Tensor, norm: float) -> Tensor:
         """Radii of points at this ``length`` |z| (n,), rounded down, and cut where the executed net may overflow.
 
         NaN, from numbers that overflowed here, and radii that are hardly there prove nothing.
@@ -258,7 +258,7 @@ class Neurons:
         radius = radius / more
         if self.run.relative:
             longest = self.run.longest / more - length
-            if self.normalised:  # `level` counts |z + d| <= 4 |z|
+            if self.normalised:  # `scaled_bias` counts |z + d| <= 4 |z|
                 longest = torch.minimum(longest, 3 * length / more)
             radius = torch.minimum(radius, longest / (self.wide(norm) * more))
         return torch.where(radius > LEAST_RADIUS, radius, 0.0)

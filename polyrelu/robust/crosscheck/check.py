@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from polyrelu.errors import require
 from polyrelu.nets import as_float64
-from polyrelu.robust.bracketing.bracket import Bracket, BrokenSandwich
+from polyrelu.robust.bracketing.bracket import BoundsInconsistentError, Bracket
 from polyrelu.robust.core.margin import Score, check_points, margin_of
 from polyrelu.robust.core.norms import NORMS, check_norm, lengths
 from polyrelu.robust.core.result import AttackResult
@@ -60,7 +60,7 @@ LIBRARIES = {"foolbox": foolbox_adapter.library, "pyautoattack": autoattack_adap
 class CrossCheck:
     """One peer beside our bracket, on the points named in ``note``; radii counted as found again in float64.
 
-    None of them is below a certified radius: that raises `BrokenSandwich`.
+    None of them is below a certified radius: that raises `BoundsInconsistentError`.
 
     median_radius : over the points classified rightly; inf when the peer broke fewer than half of them
     smaller : points where the peer's radius is below our attacked one by more than 1e-6 of it
@@ -90,7 +90,7 @@ def cross_check(
     ``attacks``: names out of `PEERS`, or "all" (as None) of those made for the norm. A peer's
     perturbation counts only if it changes the decision of a float64 copy of ``net`` (stretched by up to 1e-5, and then
     with that length), so that float32 rounding is neither a find nor a contradiction. One below the certified radius
-    by more than 1e-9 of it raises `BrokenSandwich`: the certificate, the net or the check is wrong.
+    by more than 1e-9 of it raises `BoundsInconsistentError`: the certificate, the net or the check is wrong.
     """
     norm = check_norm(norm)
     X, y = check_points(net, X, y)
@@ -140,7 +140,7 @@ def _against(peer: Peer, net: Score, at: _Sample, seed: int) -> CrossCheck:
     below = radius < at.lower * (1 - ROUNDING)
     if bool(below.any()):
         row = int(below.nonzero()[0])
-        raise BrokenSandwich(
+        raise BoundsInconsistentError(
             f"{peer.library}'s {peer.name} changes the decision at row {int(at.rows[row])} with radius"
             f" {radius[row]:.9g}, below the certified {at.lower[row]:.9g} ({int(below.sum())} such points)."
         )

@@ -27,7 +27,7 @@ from polyrelu.errors import InputError, require
 from polyrelu.nets import Net, PolyReLUNet, as_float64
 from polyrelu.robust.bracketing.bracket import Bracket, bracket
 from polyrelu.robust.bracketing.strategies import FEW
-from polyrelu.robust.certify.branch_and_bound import Budget
+from polyrelu.robust.certify.contract import Budget
 from polyrelu.robust.core.external_layers import Flat, OneVersusOne
 from polyrelu.robust.core.integrity import NETS, altered
 from polyrelu.robust.core.margin import check_points, margin_of

@@ -12,8 +12,9 @@ import pytest
 import torch
 
 from polyrelu.errors import InputError
-from polyrelu.nets import CentreClassifier, PolyReLUNet
-from polyrelu.robust import AttackStatus, Bracket, BracketStatus, BrokenSandwich, lengths, margin_of
+from polyrelu.nets import PolyReLUNet
+from polyrelu.nets.ideal import CentreClassifier
+from polyrelu.robust import AttackStatus, BoundsInconsistentError, Bracket, BracketStatus, lengths, margin_of
 from polyrelu.robust.core import dual
 from polyrelu.robust.crosscheck import PEERS, cross_check
 from polyrelu.robust.crosscheck.problem import Problem
@@ -231,7 +232,7 @@ def test_cross_check_holds_peers_against_a_bracket(halfspace):
 def test_cross_check_raises_where_a_peer_beats_a_certificate(halfspace):
     net, X, y, exact = halfspace
     too_high = torch.where(torch.arange(7) == 4, 1.05 * exact, exact)
-    with pytest.raises(BrokenSandwich, match=r"foolbox's fmn .* at row 4 .*1 such points"):
+    with pytest.raises(BoundsInconsistentError, match=r"foolbox's fmn .* at row 4 .*1 such points"):
         cross_check(net, X, y, bracket_of(too_high, too_high), attacks="fmn")
 
 

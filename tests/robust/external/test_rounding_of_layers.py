@@ -20,7 +20,8 @@ from torch import nn
 
 from polyrelu.nets import PolyReLUNet
 from polyrelu.robust import NORMS
-from polyrelu.robust.core import Diagonal, dual
+from polyrelu.robust.core import dual
+from polyrelu.robust.core.external_layers import Diagonal
 from polyrelu.robust.external import certified, label_codes
 from polyrelu.robust.external import external_model as foreign
 from polyrelu.robust.external.affine import folded

@@ -1,0 +1,187 @@
+"""The contract of certificates, and the call they share.
+
+    radius_i <= min |d| : margin(x_i + d) <= 0      for each point, in the arithmetic of the job; 0 proves nothing
+
+A certificate's own file says for which nets and norms it holds (`Certificate.applies`) and what it proves
+(`Certificate.radius`). The call nobody rewrites owns the checks of what people give it.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from numbers import Real
+from typing import final
+
+import torch
+from torch import Tensor, nn
+
+from polyrelu.checks import checked, is_whole
+from polyrelu.errors import require
+from polyrelu.nets import PolyReLUNet, as_float64
+from polyrelu.robust.core.arithmetic import REAL, Arithmetic, arithmetic_of
+from polyrelu.robust.core.integrity import require_genuine
+from polyrelu.robust.core.margin import check_points, margin_of
+from polyrelu.robust.core.model_copy import copied
+from polyrelu.robust.core.norms import check_norm
+from polyrelu.robust.core.pool import Labelled, Own
+from polyrelu.robust.core.reduced_net import Shallow
+
+
+@final
+@dataclass(frozen=True)
+class Budget:
+    """When to stop: nodes of branch and bound a point, seconds a point; None is no limit.
+
+    The whole ball is always bounded: one to three nodes for each rival class, after which ``nodes=0`` or ``seconds=0``
+    stops. Cutting boxes keeps to ``nodes``, but for the last few; leaders (p > 2) are begun where there are no more of
+    them than that, and may take three nodes each. ``seconds`` are an average over the points of a call, begin when the
+    first attack has ended, and are looked at between batches of nodes: the one under way is finished.
+    """
+
+    nodes: int | None = 300
+    seconds: float | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what is no budget."""
+        nodes, seconds = self.nodes, self.seconds
+        good = nodes is None or is_whole(nodes, 0)
+        require(good, "budget.nodes", nodes, "a whole number >= 0, or None")
+        good = seconds is None or (isinstance(seconds, Real) and not isinstance(seconds, bool) and seconds >= 0)
+        require(good, "budget.seconds", seconds, "a number >= 0, or None")
+
+
+def silent(done: int) -> None:
+    """Nobody wants to know how far it is."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Job:
+    """Points of one net whose radii are wanted, and all that a certificate or `bracket` may need for them.
+
+    net, X (n, D), y (n,) : labels as the net's margin wants them
+    norm, tol, budget, arithmetic, pool, seed : as in `polyrelu.robust.bracket`; without a pool X and y are one
+    limit : the radius wanted; nothing beyond it need be proven
+    perturbation (n, D) : what an attack has found; decides speed and tightness only
+    rivals (n, C) bool : the logits that logit y must exceed; None: all others
+    reduced : the net in few coordinates, where there is one
+    progress : called with the number of points that are done
+    """
+
+    net: nn.Module
+    X: Tensor
+    y: Tensor
+    norm: float = 2.0
+    tol: float = 1e-3
+    budget: Budget = field(default_factory=Budget)
+    arithmetic: Arithmetic = REAL
+    pool: Labelled | None = None
+    seed: int = 0
+    limit: float = math.inf
+    perturbation: Tensor | None = None
+    rivals: Tensor | None = None
+    reduced: Shallow | None = None
+    progress: Callable[[int], None] = silent
+
+    def __len__(self) -> int:
+        """Number of points."""
+        return len(self.X)
+
+    @property
+    def pool_or_points(self) -> Labelled:
+        """The pool, or the points themselves."""
+        return Own(self.X, self.y) if self.pool is None else self.pool
+
+    def at(self, points: Tensor, perturbation: Tensor | None = None) -> Job:
+        """The same of some of the points, with what an attack has found for these."""
+        rivals = None if self.rivals is None else self.rivals[points]
+        return replace(self, X=self.X[points], y=self.y[points], rivals=rivals, perturbation=perturbation)
+
+
+class Certificate(ABC):
+    """Proven radii of points: subclass it as a final frozen dataclass and give it a row in `CERTIFICATES`."""
+
+    @property
+    def norms(self) -> tuple[float, ...]:
+        """The norms the certificate is made for."""
+        return (1.0, 2.0, math.inf)
+
+    @property
+    def nets(self) -> tuple[type[nn.Module], ...]:
+        """The classes of nets it is made for."""
+        return (PolyReLUNet,)
+
+    @property
+    def powers(self) -> str:
+        """The powers p of relu^p it is made for, in words."""
+        return "at least 1"
+
+    @property
+    def executed(self) -> bool:
+        """Whether it can speak of the net as executed in floating point."""
+        return True
+
+    @property
+    def right_points_only(self) -> bool:
+        """Whether `radius` wants a float64 net and only points that it is right about; the call makes both."""
+        return False
+
+    def takes_power(self, p: float) -> bool:
+        """Whether it holds for relu^p."""
+        return p >= 1
+
+    def applies(self, net: nn.Module, norm: float) -> bool:
+        """Whether something can be proven of this net in this norm."""
+        return isinstance(net, self.nets) and norm in self.norms and self.takes_power(getattr(net, "p", 1.0))
+
+    @abstractmethod
+    def radius(self, job: Job) -> Tensor:
+        """A proven radius of each point, (n,) float64, the least over rivals; nothing is checked."""
+
+    @final
+    @checked
+    def __call__(
+        self,
+        net: nn.Module,
+        X: Tensor,
+        y: Tensor,
+        *,
+        norm: float | str = 2,
+        limit: float = math.inf,
+        arithmetic: Arithmetic | str = REAL,
+    ) -> Tensor:
+        """A proven radius of each point, (n,) float64; 0 for misclassified ones.
+
+        Parameters
+        ----------
+        net : of one of the ``nets``, with a p it takes
+        X : (n, D) in the net's dtype; y : (n,) of +1/-1 for one logit, of 0..C-1 otherwise
+        norm : 1, 2 or inf, one of the ``norms``
+        limit : the radius wanted; what proves single radii tries nothing beyond it
+        arithmetic : "real", or "float32", "float64" for the net as executed, see `polyrelu.robust.core.arithmetic`
+        """
+        norm, arithmetic, name = check_norm(norm), arithmetic_of(arithmetic), type(self).__name__
+        classes = " or ".join(kind.__name__ for kind in self.nets)
+        require(isinstance(net, self.nets), "net", type(net).__name__, f"a {classes} for {name}")
+        require(norm in self.norms, "norm", norm, f"{' or '.join(f'{n:g}' for n in self.norms)} for {name}")
+        require(self.takes_power(getattr(net, "p", 1.0)), "net.p", getattr(net, "p", 1.0), self.powers)
+        require(self.executed or arithmetic is REAL, "arithmetic", arithmetic.name, f"'real' for {name}")
+        require(limit > 0, "limit", limit, "a number > 0, or inf for the largest radius")
+        require_genuine(net)
+        X, y = check_points(net, X, y)
+        require(self.applies(net, norm), "net", type(net).__name__, f"one that {name} applies to")
+        job = Job(net, X, y, norm=norm, limit=limit, arithmetic=arithmetic)
+        return self._of_right_points(job) if self.right_points_only else self.radius(job)
+
+    def _of_right_points(self, job: Job) -> Tensor:
+        net = as_float64(copied(job.net)).eval()
+        X, y = job.X.detach().double(), job.y.double() if job.y.is_floating_point() else job.y
+        radius = torch.zeros(len(X), dtype=torch.float64)
+        with torch.no_grad():
+            right = (margin_of(net(X), y) > 0).nonzero()[:, 0]
+        if len(right):
+            radius[right] = self.radius(replace(job, net=net, X=X, y=y).at(right))
+        return radius

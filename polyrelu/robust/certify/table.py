@@ -1,0 +1,55 @@
+"""The table of certificates, and one call for all of them."""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+
+from polyrelu.checks import checked
+from polyrelu.errors import require
+from polyrelu.nets import AverageClassifier, CentreClassifier, PolyReLUNet
+from polyrelu.robust.certify.branch_and_bound import BranchAndBound
+from polyrelu.robust.certify.closed_form import AverageClosedForm, CentreClosedForm
+from polyrelu.robust.certify.contract import Certificate
+from polyrelu.robust.certify.krylov import Krylov
+from polyrelu.robust.certify.linear import Linear, LinearOrLipschitz
+from polyrelu.robust.certify.lipschitz import Lipschitz
+from polyrelu.robust.certify.quadratic import Quadratic
+from polyrelu.robust.core.arithmetic import REAL, Arithmetic
+
+CERTIFICATES: dict[str, Certificate] = {
+    "lipschitz": Lipschitz(),
+    "linear": Linear(),
+    "linear-or-lipschitz": LinearOrLipschitz(),
+    "quadratic": Quadratic(),
+    "krylov": Krylov(),
+    "branch-and-bound": BranchAndBound(),
+    "average-closed-form": AverageClosedForm(),
+    "centre-closed-form": CentreClosedForm(),
+}
+WITHOUT_BRANCHING = ("krylov", "linear-or-lipschitz")  # milliseconds a point, the tighter first
+
+
+def without_branching(net: nn.Module, norm: float) -> Certificate | None:
+    """The tightest certificate that takes milliseconds a point; None if there is none for this net and norm."""
+    return next((CERTIFICATES[name] for name in WITHOUT_BRANCHING if CERTIFICATES[name].applies(net, norm)), None)
+
+
+@checked
+def certified_radius(
+    net: PolyReLUNet | AverageClassifier | CentreClassifier,
+    X: Tensor,
+    y: Tensor,
+    norm: float | str = 2,
+    *,
+    method: str = "linear-or-lipschitz",
+    arithmetic: Arithmetic | str = REAL,
+) -> Tensor:
+    """A proven radius of each point, (n,) float64; 0 for misclassified ones.
+
+    Parameters
+    ----------
+    net, X, y, norm, arithmetic : as in `Certificate`
+    method : a name of `CERTIFICATES`; the larger of "linear" and "lipschitz" holds for any PolyReLUNet in every norm
+    """
+    require(method in CERTIFICATES, "method", repr(method), " or ".join(map(repr, CERTIFICATES)))
+    return CERTIFICATES[method](net, X, y, norm=norm, arithmetic=arithmetic)
