@@ -111,7 +111,7 @@ def finish(result: Reproduction) -> int:
 
 def failing(judgement: Judgement) -> str:
     """The numbers that lie elsewhere."""
-    from polyrelu.report.numbers import number_text, range_text
+    from polyrelu.report import number_text, range_text
 
     return "; ".join(
         f"{number.name} is {range_text(number.values)}, expected {number_text(number.check.low)} to "
@@ -125,7 +125,7 @@ def verdicts(judgements: Sequence[Judgement]) -> Any:
     """A table: id, verdict, what is published, what was measured."""
     from rich.text import Text
 
-    from polyrelu.report.numbers import range_text
+    from polyrelu.report import range_text
 
     table = grid("id", "verdict", "claim", "published", "measured")
     for judgement in judgements:

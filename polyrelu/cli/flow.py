@@ -83,7 +83,7 @@ def train(settings: FlowSettings, out: Path, quiet: bool, before: Trajectory | N
     from polyrelu.data import OrthonormalMixture, parse_clusters
     from polyrelu.files import output_folder
     from polyrelu.nets import PolyReLUNet
-    from polyrelu.report.summary import summarise
+    from polyrelu.report import summarise
     from polyrelu.train import Until
     from polyrelu.train import flow as follow
     from polyrelu.workflows.flow.progress import Live

@@ -1,7 +1,6 @@
-"""Pictures and pages: everything a person looks at after a run."""
+"""What people look at after a run: its summary and numbers as text here, pictures in figures, documents in pages."""
 
-from polyrelu.report.figures.style import save_figure
-from polyrelu.report.figures.training import trajectory_figure
-from polyrelu.report.summary import RunSummary, summarise
+from polyrelu.report.numbers import number_text, range_text
+from polyrelu.report.summary import RunSummary, power_text, summarise
 
-__all__ = ["RunSummary", "save_figure", "summarise", "trajectory_figure"]
+__all__ = ["RunSummary", "number_text", "power_text", "range_text", "summarise"]

@@ -10,11 +10,18 @@ from matplotlib.patches import Rectangle
 from PIL import Image
 
 from polyrelu.errors import InputError
-from polyrelu.report import save_figure
-from polyrelu.report.figures.heatmap import correlation_map
-from polyrelu.report.figures.margins import margin_figure, phase_timeline
-from polyrelu.report.figures.neurons import contribution_bars, cosine_map, lambda_matrix
-from polyrelu.report.figures.sphere import NEGATIVE, POSITIVE, Stage, sphere_figure
+from polyrelu.report.figures import (
+    NeuronSnapshot,
+    contribution_bars,
+    correlation_map,
+    cosine_map,
+    lambda_matrix,
+    margin_figure,
+    phase_timeline,
+    save_figure,
+    sphere_figure,
+)
+from polyrelu.report.figures.sphere import NEGATIVE, POSITIVE
 from polyrelu.report.figures.style import BLACK, BLUE, LIGHT_GREY, VERMILION
 
 LN10 = math.log(10)
@@ -63,7 +70,9 @@ def dots(panel, colour):
 
 def stage(directions, logs=None, signs=None, name="now"):
     h = len(directions)
-    return Stage(name, directions, np.zeros(h) if logs is None else logs, np.ones(h) if signs is None else signs)
+    return NeuronSnapshot(
+        name, directions, np.zeros(h) if logs is None else logs, np.ones(h) if signs is None else signs
+    )
 
 
 def test_a_neuron_on_the_circle_is_where_it_points():
@@ -132,7 +141,7 @@ def test_neurons_without_a_direction_are_counted():
 @pytest.mark.parametrize(
     ("arguments", "match"),
     [
-        ({"stages": []}, "at least one Stage"),
+        ({"stages": []}, "at least one NeuronSnapshot"),
         ({"stages": [stage(EYE, logs=[0, 0])]}, "one for each direction"),
         ({"stages": [stage(EYE)], "points": EYE, "labels": [1]}, "labels"),
         ({"stages": [stage(EYE)], "centres": np.eye(4)}, "centres"),

@@ -16,8 +16,7 @@ import polyrelu
 from polyrelu.claims.claim import Check, at_least, at_most, near
 from polyrelu.claims.judge import Number, judge
 from polyrelu.claims.papers import PAPERS
-from polyrelu.report import paper_figures
-from polyrelu.report.numbers import number_text
+from polyrelu.report import number_text, paper_figures
 from polyrelu.report.pages.claim_rows import Row, duration_text, interval_text
 from polyrelu.report.pages.claims_page import About, DrawnFigure, write_claims_page
 

@@ -11,7 +11,7 @@ from PIL import Image
 
 import polyrelu
 from polyrelu.bias import loss_fall_index
-from polyrelu.report import save_figure, trajectory_figure
+from polyrelu.report.figures import save_figure, trajectory_figure
 from polyrelu.report.figures.timeline import Timeline
 from polyrelu.train import History
 
@@ -133,11 +133,11 @@ def test_a_loss_that_is_no_longer_finite(centres):
 
 def test_the_time_axis_is_linear_while_the_early_phases_are_seen(centres):
     history = centres[0].history
-    assert Timeline.of(history).scale == "linear"
+    assert Timeline.from_history(history).scale == "linear"
     falls = loss_fall_index(history)
     assert falls is not None
     later = np.arange(len(history.clock)) > falls
-    assert Timeline.of(replace(history, log_time=history.log_time + 8 * later)).scale == "log"
-    far = Timeline.of(replace(history, log_time=history.log_time + 3000 * later))
+    assert Timeline.from_history(replace(history, log_time=history.log_time + 8 * later)).scale == "log"
+    far = Timeline.from_history(replace(history, log_time=history.log_time + 3000 * later))
     assert far.scale == "loglog"
     assert np.isfinite(far.x).all()

@@ -9,8 +9,7 @@ import torch
 from PIL import Image
 
 from polyrelu.errors import InputError
-from polyrelu.report import save_figure
-from polyrelu.report.figures.robustness import robust_figure
+from polyrelu.report.figures import robust_figure, save_figure
 from polyrelu.robust import Bracket, BracketStatus, curve
 
 

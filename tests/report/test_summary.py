@@ -9,8 +9,7 @@ import pytest
 import torch
 
 import polyrelu
-from polyrelu.report import RunSummary, summarise
-from polyrelu.report.summary import power_text
+from polyrelu.report import RunSummary, power_text, summarise
 
 BLANK = RunSummary("LOSS", "Reached.", 2.0, 5.0, 1.0, -2.0, 1.0)
 

@@ -29,8 +29,7 @@ from polyrelu.cli import main as cli
 from polyrelu.data import Dataset, OrthonormalMixture, read
 from polyrelu.errors import InputError
 from polyrelu.nets import AverageClassifier, CentreClassifier, LogisticRegression
-from polyrelu.report.figures import robustness as robust_figure
-from polyrelu.report.figures import training as figures
+from polyrelu.report import figures
 from polyrelu.robust import BoundsInconsistentError, Bracket, BracketStatus, curve, margin_of
 from polyrelu.workflows.evaluate import evaluation
 from polyrelu.workflows.evaluate import progress as evaluation_live
@@ -91,7 +90,7 @@ def calls(monkeypatch):
 def quick_pictures(monkeypatch):
     """Drawing takes longer than everything else here; only tests that look at the pictures draw them."""
     monkeypatch.setattr(figures, "save_figure", lambda figure, path: path.write_text("a picture"))
-    monkeypatch.setattr(robust_figure, "robust_figure", lambda *_, **__: None)
+    monkeypatch.setattr(figures, "robust_figure", lambda *_, **__: None)
 
 
 class Silent:

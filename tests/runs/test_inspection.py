@@ -41,7 +41,7 @@ from polyrelu.cli import main as cli
 from polyrelu.data import OrthonormalMixture, read
 from polyrelu.errors import InputError
 from polyrelu.nets import MLP, AverageClassifier, CentreClassifier, LogisticRegression, NearestCentre, TanhNet
-from polyrelu.report.figures import training as figures
+from polyrelu.report import figures
 from polyrelu.train import Trajectory
 from polyrelu.workflows.inspect import inputs as inspection_inputs
 from polyrelu.workflows.inspect import inspection

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from polyrelu import InputError, PolyReLUNet, bracket, save
 from polyrelu.cli import main as cli
-from polyrelu.report import save_figure, trajectory_figure
+from polyrelu.report.figures import save_figure, trajectory_figure
 from polyrelu.robust import Bracket, curve
 from polyrelu.train import Trajectory
 from polyrelu.workflows.evaluate.checkpoints import Part, read_part, write_part

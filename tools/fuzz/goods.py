@@ -16,8 +16,9 @@ import numpy as np
 import torch
 
 import polyrelu
-from polyrelu import nets, report
+from polyrelu import nets
 from polyrelu import sweep as sweeps
+from polyrelu.report import figures
 from polyrelu.robust import attacks
 
 DIM, WIDTH, ROWS = 6, 5, 24
@@ -170,7 +171,7 @@ GOOD: dict[str, Callable[[], Any]] = {
     "epochs": _plain(1),
     "export.path": _plain("sweep"),
     "failures": _plain(()),
-    "figure": lambda: report.trajectory_figure(world()["trajectory"]),
+    "figure": lambda: figures.trajectory_figure(world()["trajectory"]),
     "find.name": _plain("polyrelu.workflows.experiments:mixture"),
     "function": _plain("polyrelu.workflows.experiments:mixture"),
     "grid": lambda: {"p": [1.0]},

@@ -91,7 +91,7 @@ def _read(name: str, **more: Any) -> Reader:
 
 def _trajectory(folder: Path) -> Any:
     import polyrelu
-    from polyrelu.report import trajectory_figure
+    from polyrelu.report.figures import trajectory_figure
 
     found = polyrelu.Trajectory.load(folder / "run/trajectory.npz", polyrelu.PolyReLUNet(8, 6))
     return found.log_loss, found.accuracy, found.time, trajectory_figure(found)

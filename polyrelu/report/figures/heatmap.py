@@ -1,4 +1,4 @@
-"""Matrices in colours: one look for every map; the correlations of a data set (Fig. 3a of Min & Vidal, ICML 2024)."""
+"""Heatmaps: how every matrix is drawn, and the correlations of a data set (Fig. 3a of Min & Vidal, ICML 2024)."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from numpy.typing import ArrayLike, NDArray
 from polyrelu.errors import require
 from polyrelu.report.figures.style import BLACK, LIGHT_GREY, canvas, figure_style
 
-MAP = colormaps["RdBu"].with_extremes(bad=LIGHT_GREY)  # red below zero, white at zero, blue above; grey: no number
-HEIGHT, TOP = 6.0, 0.95  # inches: a figure of maps, and the part above them
-WIDEST, CELL = 6.6, 0.62  # inches: all columns together, and one
-LINE, LETTER = 0.135, 0.085  # inches a line and a letter of a label take
-LONGEST = 16  # letters of a name
+COLOURS = colormaps["RdBu"].with_extremes(bad=LIGHT_GREY)  # red below zero, white at zero, blue above; grey: no number
+HEIGHT_INCHES, TOP_INCHES = 6.0, 0.95  # a figure of matrices, and the part above them
+MAX_COLUMNS_INCHES, MAX_CELL_INCHES = 6.6, 0.62  # all columns together, and one
+LINE_INCHES, LETTER_INCHES = 0.135, 0.085  # what a line and a letter of a label take
+MAX_LABEL_LETTERS = 16  # longer names are cut
 Array = NDArray[np.float64]
 
 
@@ -27,17 +27,17 @@ def correlation_map(
     matrix: ArrayLike, groups: ArrayLike, names: Sequence[str] | None = None, *, title: str = ""
 ) -> Figure:
     """Cosines (m, m) of samples in the order of their ``groups`` (m,), numbers that index the ``names``. O(m^2)."""
-    values = matrix_of("matrix", matrix)
+    values = nonempty_matrix("matrix", matrix)
     require(values.shape[0] == values.shape[1], "matrix", f"shape {values.shape}", "as many columns as rows")
     order = np.asarray(groups, dtype=np.intp)
     require(order.shape == (len(values),), "groups", f"shape {order.shape}", f"({len(values)},), one for each row")
     require(bool((np.diff(order) >= 0).all()) and order[0] >= 0, "groups", order, "numbers from 0 in increasing order")
     edges = np.append(np.flatnonzero(np.diff(order, prepend=-1)), len(order))
-    called = named("names", names, [f"{c}" for c in range(order[-1] + 1 if names is None else len(names))])
+    called = shortened_names("names", names, [f"{c}" for c in range(order[-1] + 1 if names is None else len(names))])
     require(order[-1] < len(called), "names", f"{len(called)} names", f"{order[-1] + 1}, one for each group")
     labels = [called[group] for group in order[edges[:-1]]]
     with figure_style():
-        left = 0.5 + width(labels)
+        left = 0.5 + label_inches(labels)
         across, down = left + 6.6, 6.8
         figure = canvas((across, down), title)
         panel = figure.add_axes((left / across, 0.75 / down, 5.4 / across, 5.4 / down))
@@ -46,10 +46,10 @@ def correlation_map(
             for line in (panel.axhline, panel.axvline):
                 line(edge - 0.5, color=BLACK, lw=0.6)
         middles = (edges[1:] + edges[:-1] - 1) / 2
-        fits = width(labels) <= 5.4 * np.diff(edges).min() / len(values)
+        fits = label_inches(labels) <= 5.4 * np.diff(edges).min() / len(values)
         panel.set_xticks([])
         for axis in (panel.xaxis, panel.yaxis) if fits else (panel.yaxis,):
-            label(axis, middles, labels, 5.4)
+            place_labels(axis, middles, labels, 5.4)
         panel.set_xlabel("samples, in the same order")
         panel.set_ylabel("samples, by class")
         figure.colorbar(
@@ -58,34 +58,34 @@ def correlation_map(
     return figure
 
 
-def maps(title: str, names: Sequence[Sequence[str]], *, strip: bool) -> tuple[Figure, list[Axes], Axes, Axes]:
-    """A figure with maps side by side, a column for each name and cells alike; a strip for bars, one for colours."""
-    cell = min(CELL, WIDEST / sum(len(part) for part in names))
-    longest = max(width(part) for part in names)
-    left, bottom = 1.0 + longest, 0.45 + (longest if longest > cell else LINE)
+def heatmap_figure(title: str, names: Sequence[Sequence[str]], *, strip: bool) -> tuple[Figure, list[Axes], Axes, Axes]:
+    """Heatmaps side by side, a column for each name and equal cells; panels for bars (``strip``) and colours."""
+    cell = min(MAX_CELL_INCHES, MAX_COLUMNS_INCHES / sum(len(part) for part in names))
+    longest = max(label_inches(part) for part in names)
+    left, bottom = 1.0 + longest, 0.45 + (longest if longest > cell else LINE_INCHES)
     boxes = [*((cell * len(part), 0.15) for part in names), *([(0.9, 0.3)] if strip else []), (0.15, 0.9)]
     across = max(left + sum(wide + gap for wide, gap in boxes), 5.0)
-    figure, axes = canvas((across, HEIGHT), title), []
+    figure, axes, height = canvas((across, HEIGHT_INCHES), title), [], 1 - (TOP_INCHES + bottom) / HEIGHT_INCHES
     for wide, gap in boxes:
-        axes.append(figure.add_axes((left / across, bottom / HEIGHT, wide / across, 1 - (TOP + bottom) / HEIGHT)))
+        axes.append(figure.add_axes((left / across, bottom / HEIGHT_INCHES, wide / across, height)))
         left += wide + gap
     return figure, axes[: len(names)], axes[len(names)], axes[-1]
 
 
-def width(labels: Sequence[str]) -> float:
+def label_inches(labels: Sequence[str]) -> float:
     """Inches the longest label takes."""
     plain = [label.replace(r"\mu", "m").translate(str.maketrans("", "", "${}_")) for label in labels]
-    return LETTER * max(len(label) for label in plain)
+    return LETTER_INCHES * max(len(label) for label in plain)
 
 
 def heatmap(panel: Axes, values: Array, limit: float) -> AxesImage:
     """The matrix in colours from -limit to limit, with its numbers where they fit."""
-    image = panel.imshow(values, cmap=MAP, vmin=-limit, vmax=limit, aspect="auto", interpolation="nearest")
+    image = panel.imshow(values, cmap=COLOURS, vmin=-limit, vmax=limit, aspect="auto", interpolation="nearest")
     panel.tick_params(length=0)
     panel.spines[:].set_visible(False)
     panel.set_yticks([])
-    wide, height = inches(panel)
-    if wide / values.shape[1] >= 5 * LETTER and height / values.shape[0] >= 1.3 * LINE:
+    wide, height = panel_inches(panel)
+    if wide / values.shape[1] >= 5 * LETTER_INCHES and height / values.shape[0] >= 1.3 * LINE_INCHES:
         for (row, column), value in np.ndenumerate(values):
             text = "" if np.isnan(value) else f"{value:.2f}".replace("-0.00", "0.00").replace("-", "−")
             colour = "white" if abs(value) > 0.6 * limit else BLACK
@@ -93,15 +93,15 @@ def heatmap(panel: Axes, values: Array, limit: float) -> AxesImage:
     return image
 
 
-def label(axis: Axis, places: ArrayLike, labels: Sequence[str], length: float) -> None:
+def place_labels(axis: Axis, places: ArrayLike, labels: Sequence[str], length: float) -> None:
     """Labels that do not overlap: upright where they fit, else turned (columns), else some of them."""
     places = np.asarray(places, dtype=np.float64)
     low, high = sorted(axis.get_view_interval())
     step = float(np.diff(places).min(initial=high - low)) / (high - low) * length
-    wide = width(labels)
+    wide = label_inches(labels)
     upright = isinstance(axis, YAxis)
     turned = not upright and wide > step
-    need = LINE if turned or upright else wide
+    need = LINE_INCHES if turned or upright else wide
     kept, last = [], -np.inf
     for number, place in enumerate(places):
         if (place - last) / (high - low) * length >= need - 1e-9:
@@ -110,29 +110,31 @@ def label(axis: Axis, places: ArrayLike, labels: Sequence[str], length: float) -
     axis.set_ticks([places[k] for k in kept], labels=[labels[k] for k in kept], rotation=90 if turned else 0)
 
 
-def inches(panel: Axes) -> tuple[float, float]:
+def panel_inches(panel: Axes) -> tuple[float, float]:
     """Width and height of a panel."""
     wide, height = panel.figure.get_size_inches()  # type: ignore[union-attr]
     box = panel.get_position()
     return float(box.width * wide), float(box.height * height)
 
 
-def numbers(name: str, given: ArrayLike, ndim: int) -> Array:
+def nonempty_array(name: str, given: ArrayLike, ndim: int) -> Array:
     """A float64 array with so many dimensions, not empty."""
     array = np.asarray(given, dtype=np.float64)
     require(array.ndim == ndim and array.size > 0, name, f"shape {array.shape}", f"{ndim} dimension(s), not empty")
     return array
 
 
-def matrix_of(name: str, given: ArrayLike, count: int | None = None) -> Array:
+def nonempty_matrix(name: str, given: ArrayLike, count: int | None = None) -> Array:
     """A matrix that is not empty, with a row for each of ``count`` neurons."""
-    array = numbers(name, given, 2)
+    array = nonempty_array(name, given, 2)
     require(count in (None, len(array)), name, f"{len(array)} rows", f"{count}, one for each neuron")
     return array
 
 
-def named(argument: str, given: Sequence[str] | None, default: list[str]) -> list[str]:
+def shortened_names(argument: str, given: Sequence[str] | None, default: list[str]) -> list[str]:
     """The given names, long ones shortened, or those by default."""
     names = default if given is None else [str(name) for name in given]
     require(len(names) == len(default), argument, f"{len(names)} names", f"{len(default)}")
-    return [name if len(name) <= LONGEST or "$" in name else name[: LONGEST - 1] + "…" for name in names]
+    return [
+        name if len(name) <= MAX_LABEL_LETTERS or "$" in name else name[: MAX_LABEL_LETTERS - 1] + "…" for name in names
+    ]

@@ -11,12 +11,11 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike, NDArray
 
 from polyrelu.errors import require
-from polyrelu.report.figures.style import BLACK, BLUE, GREEN, GREY, VERMILION, canvas, figure_style
-from polyrelu.report.figures.timeline import EARLIEST, LN10, VISIBLE, Timeline, decade_ticks
-from polyrelu.report.figures.training import TINTS
+from polyrelu.report.figures.style import BLACK, BLUE, DOTTED, GREEN, GREY, VERMILION, canvas, figure_style
+from polyrelu.report.figures.timeline import EARLIEST, LN10, PHASES, VISIBLE, Timeline, decade_ticks, tint_phases
 
-AFTER = 2.5  # how far the picture of the phases goes beyond the fall of the loss, in units of its time
-DECADES = 30  # of time; beyond, decades are counted in decades
+TIME_AFTER_FALL = 2.5  # how far the picture of the phases goes beyond the fall of the loss, in units of its time
+MOST_DECADES = 30  # of time; beyond, decades are counted in decades
 Array = NDArray[np.float64]
 
 
@@ -42,7 +41,7 @@ def phase_timeline(
     require(good, "log_contributions", "another shape", f"{len(log_time)} rows, one for each moment")
     for name, moment in (("aligned", aligned), ("fallen", fallen)):
         require(moment is None or 0 <= moment < math.inf, name, moment, "a flow time or None")
-    last = len(log_time) if not fallen else int(np.searchsorted(log_time, math.log(AFTER * fallen))) + 1
+    last = len(log_time) if not fallen else int(np.searchsorted(log_time, math.log(TIME_AFTER_FALL * fallen))) + 1
     shown = slice(0, last)
     curves = [("directions turned:\nmedian cosine", BLUE, alignment[shown])]
     if sizes is not None and np.isfinite(sizes[shown]).any():
@@ -99,7 +98,7 @@ def margin_figure(
             kinds.append(kind)
     given["clock" if log_time is None else "log_time"] = clock if log_time is None else log_time
     loss, *margins, moments = _series(**given)
-    line = _line(moments) if clock is None else Timeline(moments, "linear")
+    line = Timeline.in_decades(moments, most=MOST_DECADES) if clock is None else Timeline(moments, "linear")
     kept = np.append(np.diff(line.x) > 0, True)  # of moments before the axis begins, the last
     line = Timeline(line.x[kept], line.scale)
     loss, margins = np.where(np.isfinite(loss), loss, np.nan)[kept], [margin[kept] for margin in margins]
@@ -125,22 +124,22 @@ def margin_figure(
             lower.set_yticks([])
             words = "no margin is positive: the data are not separated"
             lower.text(0.5, 0.5, words, transform=lower.transAxes, ha="center", color=GREY)
-        _passes(top, lower, line, loss + math.log10(samples) < math.log10(threshold), margins[0] > 0, threshold)
-        line.dress(lower)
+        _mark_passing(top, lower, line, loss + math.log10(samples) < math.log10(threshold), margins[0] > 0, threshold)
+        line.set_axis(lower)
         if clock is not None:
             lower.set_xlabel(clock_name)
         top.tick_params(labelbottom=False)
     return figure
 
 
-def _passes(
+def _mark_passing(
     top: Axes, lower: Axes, line: Timeline, below: NDArray[np.bool_], right: NDArray[np.bool_], threshold: float
 ) -> None:
     """A line where the summed loss passes the threshold, a tint until the data are separated."""
     if below.any() and not below[0]:
         moment = float(line.x[below.argmax()])
         for panel in (top, lower):
-            panel.axvline(moment, color=GREY, lw=1, ls=(0, (2, 2)), zorder=1)
+            panel.axvline(moment, color=GREY, lw=1, ls=DOTTED, zorder=1)
         share = (moment - line.x.min()) / (np.ptp(line.x) or 1)
         side = ("left", 5) if share < 0.6 else ("right", -5)
         words = f"summed loss below {threshold:.3g}" if threshold != 1 else "summed loss below 1"
@@ -151,7 +150,7 @@ def _passes(
     if right.any() and not right[0]:
         end = float(line.x[right.argmax()])
         for panel in (top, lower):
-            panel.axvspan(float(line.x[0]), end, color=TINTS[2], lw=0, zorder=0)
+            panel.axvspan(float(line.x[0]), end, color=PHASES[2][1], lw=0, zorder=0)
         top.annotate(
             "not separated yet", (float(line.x[0]), 0.2), xycoords=("data", "axes fraction"), xytext=(5, 0),
             textcoords="offset points", color=GREY, fontsize=9,
@@ -161,26 +160,15 @@ def _passes(
 def _phases(panel: Axes, place: Any, aligned: float | None, fallen: float | None) -> None:
     """Spans of the phases with their names, or words on why there are none."""
     low, high = panel.get_xlim()
-    moments = [
-        None if moment is None else float(place(np.log([max(moment, 1e-300)]))[0]) for moment in (aligned, fallen)
-    ]
+    moments = [float(place(np.log([max(moment, 1e-300)]))[0]) for moment in (aligned, fallen) if moment is not None]
     for moment in moments:
-        if moment is not None:
-            panel.axvline(moment, color=GREY, lw=0.9, ls=(0, (2, 2)), zorder=1)
+        panel.axvline(moment, color=GREY, lw=0.9, ls=DOTTED, zorder=1)
     if aligned is None or fallen is None or aligned >= fallen:
         never = "the directions never settle" if aligned is None else "the loss never falls"
         words = never if aligned is None or fallen is None else "the loss falls before the directions settle"
         panel.set_title(words, loc="left", color=GREY)
         return
-    edges = [low, *(moment for moment in moments if moment is not None), high]
-    for start, end, tint, name in zip(
-        edges, edges[1:], TINTS, ("directions turn", "norms grow", "loss falls"), strict=False
-    ):
-        panel.axvspan(start, end, color=tint, lw=0, zorder=0)
-        wide = (end - start) / (high - low)
-        if wide > 0.06:
-            name = name if wide > 0.14 else name.replace(" ", "\n")
-            panel.text((start + end) / 2, 1.015, name, transform=panel.get_xaxis_transform(), ha="center", color=GREY)
+    tint_phases([panel], [low, *moments, high], 1.015, (0.06, 0.14), fontsize=10, transform=panel.get_xaxis_transform())
     panel.set_xlim(low, high)
 
 
@@ -188,23 +176,14 @@ def _scale(panel: Axes, log_time: Array, aligned: float | None) -> Any:
     """Where a moment stands: flow time, or its decimal log where the turning would be too narrow to see."""
     end = float(log_time[-1])
     plain = end < 700 and (aligned is None or aligned <= 0 or aligned >= VISIBLE * math.exp(end))
-    line = Timeline(np.exp(log_time), "linear") if plain else _line(log_time)
-    line.dress(panel)
+    line = Timeline(np.exp(log_time), "linear") if plain else Timeline.in_decades(log_time, most=MOST_DECADES)
+    line.set_axis(panel)
     if plain:
         return np.exp
     first = float(line.x[0])
     return lambda logs: (
         np.maximum(logs / LN10, first) if line.scale == "log" else np.log10((logs / LN10).clip(EARLIEST))
     )
-
-
-def _line(log_time: Array) -> Timeline:
-    """Decades of time, or decades of decades where there are many."""
-    log10 = log_time / LN10
-    log10 = np.where(np.isfinite(log10), log10, log10[np.isfinite(log10)].min(initial=log10[-1]))
-    if log10[-1] - log10[0] <= DECADES:
-        return Timeline(log10, "log")
-    return Timeline(np.log10(log10.clip(min=EARLIEST)), "loglog")
 
 
 def _decades(panel: Axes, values: Array) -> None:

@@ -11,19 +11,29 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike, NDArray
 
 from polyrelu.errors import require
-from polyrelu.report.figures.heatmap import LINE, Array, heatmap, inches, label, maps, matrix_of, named, numbers
+from polyrelu.report.figures.heatmap import (
+    LINE_INCHES,
+    Array,
+    heatmap,
+    heatmap_figure,
+    nonempty_array,
+    nonempty_matrix,
+    panel_inches,
+    place_labels,
+    shortened_names,
+)
 from polyrelu.report.figures.style import BLACK, BLUE, GREY, LIGHT_GREY, VERMILION, canvas, figure_style
-from polyrelu.report.figures.training import BARS
+from polyrelu.report.figures.training import MOST_BARS
 
 
 def contribution_bars(
-    log_contributions: ArrayLike, carriers: ArrayLike = (), *, most: int = BARS, title: str = ""
+    log_contributions: ArrayLike, carriers: ArrayLike = (), *, most: int = MOST_BARS, title: str = ""
 ) -> Figure:
     """|v_j| |w_j| in order, the ``most`` largest (Fig. 2b); those of ``carriers`` (indices) dark, the others grey.
 
     From natural logs, so that a net of size 1e-300 is drawn too: relative to its largest. O(h log h).
     """
-    logs = numbers("log_contributions", log_contributions, 1)
+    logs = nonempty_array("log_contributions", log_contributions, 1)
     require(
         len(logs) > 0 and not (np.isnan(logs) | (logs == np.inf)).any(), "log_contributions", logs, "logs below inf"
     )
@@ -57,7 +67,7 @@ def cosine_map(
     *,
     average_names: Sequence[str] | None = None,
     centre_names: Sequence[str] | None = None,
-    rows: int = BARS,
+    rows: int = MOST_BARS,
     title: str = "",
 ) -> Figure:
     """Cosines (h, C) to class averages and (h, K) to sub-class centres (Fig. 2c, d): a row a neuron, a column a probe.
@@ -65,30 +75,30 @@ def cosine_map(
     The ``rows`` neurons with the largest contributions, sorted by the column they point at most, then by contribution
     (shown beside them). Those with no positive cosine are last; NaN is grey. O(h log h + rows (C + K)).
     """
-    logs = numbers("log_contributions", log_contributions, 1)
-    parts = [matrix_of("averages", averages, len(logs))]
-    parts += [] if centres is None else [matrix_of("centres", centres, len(logs))]
+    logs = nonempty_array("log_contributions", log_contributions, 1)
+    parts = [nonempty_matrix("averages", averages, len(logs))]
+    parts += [] if centres is None else [nonempty_matrix("centres", centres, len(logs))]
     require(rows >= 1, "rows", rows, "at least one neuron")
     classes = [r"$\mu_+$", r"$\mu_-$"] if parts[0].shape[1] == 2 else [f"class {c}" for c in range(parts[0].shape[1])]
-    names = [named("average_names", average_names, classes)]
+    names = [shortened_names("average_names", average_names, classes)]
     if centres is not None:
-        names.append(named("centre_names", centre_names, _counted(parts[1].shape[1])))
+        names.append(shortened_names("centre_names", centre_names, _counted(parts[1].shape[1])))
     chosen = np.argsort(-np.nan_to_num(logs, nan=-np.inf), kind="stable")[:rows]
     best = _best(np.hstack(parts)[chosen])
     within = np.lexsort((-logs[chosen], best))
     chosen, best = chosen[within], best[within]
     with figure_style():
-        figure, panels, strip, bar = maps(title, names, strip=True)
+        figure, panels, strip, bar = heatmap_figure(title, names, strip=True)
         heads = (("class averages", VERMILION), ("sub-class centres", BLUE))
         for panel, part, labels, (head, colour) in zip(panels, parts, names, heads, strict=False):
             image = heatmap(panel, part[chosen], 1.0)
-            label(panel.xaxis, np.arange(len(labels)), labels, inches(panel)[0])
+            place_labels(panel.xaxis, np.arange(len(labels)), labels, panel_inches(panel)[0])
             panel.set_title(head if len(labels) > 3 else head.replace(" ", "\n"), color=colour, fontweight="bold")
         everything = [*(label for labels in names for label in labels), "none"]
         groups, counts = np.unique(best, return_counts=True)
         middles = np.cumsum(counts) - counts / 2 - 0.5
         ticks = [f"{everything[group]}  ×{count}" for group, count in zip(groups, counts, strict=True)]
-        label(panels[0].yaxis, middles, ticks, inches(panels[0])[1])
+        place_labels(panels[0].yaxis, middles, ticks, panel_inches(panels[0])[1])
         panels[0].set_ylabel(f"{_of(len(chosen), len(logs))}, by what they point at most")
         heights, tiny = _sizes(logs[chosen])
         strip.barh(np.arange(len(chosen)), heights, height=0.86 if len(chosen) < 80 else 1.0, color=BLACK)
@@ -106,7 +116,7 @@ def lambda_matrix(
     *,
     names: Sequence[str] | None = None,
     unit: str = "coefficient λ",
-    rows: int = BARS,
+    rows: int = MOST_BARS,
     title: str = "",
 ) -> Figure:
     """Coefficients (h, K) of neurons on sub-class centres; ``own`` (h, K): whether the centre is of the neuron's class.
@@ -114,11 +124,11 @@ def lambda_matrix(
     Columns stand class by class; rows (with their given numbers, where there is room) by class, then by the largest own
     coefficient; own blocks are framed. Of more than ``rows`` neurons the largest are shown. O(h K + h log h).
     """
-    values = matrix_of("lambdas", lambdas)
+    values = nonempty_matrix("lambdas", lambdas)
     mine = np.asarray(own, dtype=bool)
     require(mine.shape == values.shape, "own", f"shape {mine.shape}", f"{values.shape}, as the coefficients")
     require(rows >= 1, "rows", rows, "at least one neuron")
-    labels = named("names", names, _counted(values.shape[1]))
+    labels = shortened_names("names", names, _counted(values.shape[1]))
     size = np.nan_to_num(np.abs(values)).max(axis=1)
     chosen = np.sort(np.argsort(-size, kind="stable")[:rows])
     group = np.where(mine.any(1), mine.argmax(1), values.shape[1])[chosen]  # the first centre of the neuron's class
@@ -130,12 +140,12 @@ def lambda_matrix(
     shown, framed = values[np.ix_(chosen, columns)], mine[np.ix_(chosen, columns)]
     limit = float(size.max()) or 1.0
     with figure_style():
-        figure, (panel,), _, bar = maps(title, [labels], strip=False)
+        figure, (panel,), _, bar = heatmap_figure(title, [labels], strip=False)
         image = heatmap(panel, shown, limit)
-        label(panel.xaxis, np.arange(len(labels)), [labels[k] for k in columns], inches(panel)[0])
+        place_labels(panel.xaxis, np.arange(len(labels)), [labels[k] for k in columns], panel_inches(panel)[0])
         panel.set_title("sub-class centres", color=BLUE, fontweight="bold")
         panel.set_ylabel(f"{_of(len(chosen), len(values))}, by class and largest coefficient")
-        few = len(chosen) * LINE <= inches(panel)[1]
+        few = len(chosen) * LINE_INCHES <= panel_inches(panel)[1]
         panel.set_yticks(np.arange(len(chosen)) if few else [], labels=[f"{j}" for j in chosen] if few else [])
         for kind in np.unique(group):
             inside = np.flatnonzero(group == kind)

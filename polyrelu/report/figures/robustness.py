@@ -16,10 +16,10 @@ from polyrelu.errors import require
 from polyrelu.report.figures.style import BLACK, BLUE, GREY, VERMILION, YELLOW, canvas, figure_style
 from polyrelu.robust import RobustCurve
 
-NORMS = {1.0: "sum of the changes, ℓ1", 2.0: "Euclidean length, ℓ2", math.inf: "largest single change, ℓ∞"}
-SAME = 0.004  # share of the picture's area between the lines below which the eye sees one
-STEPS = 3000  # more steps than this are finer than a printed picture
-LETTER = 0.0115  # width of a letter of a mark's label, as a share of the axis
+NORM_NAMES = {1.0: "sum of the changes, ℓ1", 2.0: "Euclidean length, ℓ2", math.inf: "largest single change, ℓ∞"}
+COINCIDENCE = 0.004  # share of the picture's area between the lines below which the eye sees one
+MAX_STEPS = 3000  # more steps than this are finer than a printed picture
+LETTER_WIDTH = 0.0115  # width of a letter of a mark's label, as a share of the axis
 Array = NDArray[np.float64]
 
 
@@ -52,7 +52,7 @@ def robust_figure(
         panel.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0, symbol=" %"))
         panel.grid(axis="y", color="#E6E6E6", lw=0.8)
         panel.set_axisbelow(True)
-        panel.set_xlabel(f"radius of the perturbation ({NORMS[curve.norm]})")
+        panel.set_xlabel(f"radius of the perturbation ({NORM_NAMES[curve.norm]})")
         panel.set_ylabel("points classified rightly")
         figure.legend(loc="lower left", bbox_to_anchor=(0.09, 0.005), ncols=2, fontsize=9.5)
     return figure
@@ -67,7 +67,7 @@ def _end(curve: RobustCurve, marks: Mapping[str, float]) -> float:
 def _radii(curve: RobustCurve, end: float) -> Array:
     """Where the lines are drawn: at every step, or where there are too many, finer than the eye."""
     steps = curve.breakpoints
-    inside = steps if len(steps) <= STEPS else np.linspace(0, steps[-1], STEPS)
+    inside = steps if len(steps) <= MAX_STEPS else np.linspace(0, steps[-1], MAX_STEPS)
     return np.unique(np.concatenate([[0.0], inside, [end]]))
 
 
@@ -77,7 +77,7 @@ def _draw(panel: Axes, curve: RobustCurve, radii: Array, end: float) -> None:
     if curve.clean == 0:
         panel.plot(radii, attacked, color=VERMILION, lw=3, label="every point is misclassified as it is: radius 0")
         return
-    one = float((np.diff(radii) * (attacked - certified)[:-1]).sum()) < SAME * end
+    one = float((np.diff(radii) * (attacked - certified)[:-1]).sum()) < COINCIDENCE * end
     line: dict[str, Any] = {"drawstyle": "steps-post", "solid_joinstyle": "miter"}
     wide, thin, dashes = (5.0, 1.8, "-") if one else (2.2, 2.2, (0, (4, 1.2)))
     panel.plot(radii, attacked, color=VERMILION, lw=wide, ls=dashes, label="attacked: not broken by any attack", **line)
@@ -108,7 +108,7 @@ def _marks(panel: Axes, marks: Mapping[str, float], end: float) -> None:
     rows: list[float] = []  # how far to the right each row is taken
     for label, radius in sorted(marks.items(), key=lambda mark: mark[1]):
         text = f"{label} = {radius:.3g}"
-        half = LETTER * len(text) / 2
+        half = LETTER_WIDTH * len(text) / 2
         at = min(max(radius / end, half), 1 - half)
         row = next((number for number, taken in enumerate(rows) if at - half > taken), len(rows))
         rows[row : row + 1] = [at + half + 0.01]

@@ -20,16 +20,16 @@ from polyrelu.report.figures.timeline import LN10
 
 POSITIVE, NEGATIVE = "#009E73", "#882E72"  # green of Okabe & Ito and a deep purple; shapes differ too
 SIGNS = ((1, POSITIVE, "o", "neuron, v > 0"), (-1, NEGATIVE, "v", "neuron, v < 0"), (0, BLACK, "s", "neuron"))
-SMALL, LARGE = 13.0, 120.0  # area of a dot, for the smallest and the largest contribution of all stages
-BEHIND = 0.3  # opacity of what lies on the far side, relative to the near one
-BELOW, ABOVE = 0.8, 0.25  # inches under the panels, and for the name of each
+SMALLEST_AREA, LARGEST_AREA = 13.0, 120.0  # area of a dot, for the smallest and the largest contribution of all stages
+FAR_SIDE_OPACITY = 0.3  # opacity of what lies on the far side, relative to the near one
+BELOW_INCHES, ABOVE_INCHES = 0.8, 0.25  # inches under the panels, and for the name of each
 Array = NDArray[np.float64]
-Probe = tuple[Array, str, str, str]  # where, colour, shape, name
+ReferenceDirections = tuple[Array, str, str, str]  # where, colour, shape, name
 
 
 @final
 @dataclass(frozen=True)
-class Stage:
+class NeuronSnapshot:
     """The neurons at one moment: w_j/|w_j| as rows (h, D), natural log of |v_j| |w_j| and sign of v_j (0: none)."""
 
     name: str
@@ -39,7 +39,7 @@ class Stage:
 
 
 def sphere_figure(
-    stages: Sequence[Stage],
+    stages: Sequence[NeuronSnapshot],
     points: ArrayLike | None = None,
     labels: ArrayLike | None = None,
     centres: ArrayLike | None = None,
@@ -56,38 +56,38 @@ def sphere_figure(
     A sphere is seen from far away along ``view`` (default: from above the middle of the centres), its far side faint.
     Data, centres and averages are drawn by their directions; neurons without one are left out and counted. O(h + n).
     """
-    require(len(stages) > 0, "stages", "none", "at least one Stage")
-    frame = Frame.of(stages, centres, averages, axes, view)
-    size = Size.of(stages)
-    probes: list[Probe] = [
-        (frame.seen("centres", centres), BLUE, "o", "sub-class centre"),
-        (frame.seen("averages", averages), VERMILION, "D", "class average"),
+    require(len(stages) > 0, "stages", "none", "at least one NeuronSnapshot")
+    projection = Projection.from_data(stages, centres, averages, axes, view)
+    area_of = DotArea.from_snapshots(stages)
+    references: list[ReferenceDirections] = [
+        (projection.seen("centres", centres), BLUE, "o", "sub-class centre"),
+        (projection.seen("averages", averages), VERMILION, "D", "class average"),
     ]
-    data = _sides(frame.seen("points", points), labels)
+    data = _points_by_label(projection.seen("points", points), labels)
     columns = len(stages) if len(stages) <= 4 else math.ceil(len(stages) / 2)
     rows, side = math.ceil(len(stages) / columns), min(10 / columns, 4.6)
-    height = BELOW + rows * (side + ABOVE) + 0.45
+    height = BELOW_INCHES + rows * (side + ABOVE_INCHES) + 0.45
     with figure_style():
         figure = canvas((10, height), title)
         for number, stage in enumerate(stages):
             row, column = divmod(number, columns)
-            left, bottom = 5 + (column - columns / 2) * side, BELOW + (rows - 1 - row) * (side + ABOVE)
+            left, bottom = 5 + (column - columns / 2) * side, BELOW_INCHES + (rows - 1 - row) * (side + ABOVE_INCHES)
             panel = figure.add_axes((left / 10, bottom / height, side / 10, side / height))
             panel.set_title(stage.name, pad=2)
-            _globe(panel, frame)
+            _sphere_outline(panel, projection)
             for sign, colour, _, _ in SIGNS:
                 _dots(panel, data[sign], 5, color=colour, alpha=0.35, lw=0, zorder=2)
-            _neurons(panel, frame, stage, size)
-            for seen, colour, marker, _ in probes:
+            _neurons(panel, projection, stage, area_of)
+            for seen, colour, marker, _ in references:
                 area = 130 if marker == "o" else 210
                 _dots(panel, seen, area, marker=marker, facecolors="none", edgecolors=colour, lw=1.8, alpha=1, zorder=5)
-        if frame.note:
-            figure.text(0.5, 0.06 / height, frame.note, ha="center", va="bottom", color=GREY, fontsize=8.5)
-        _legend(figure, stages, data, probes, size)
+        if projection.note:
+            figure.text(0.5, 0.06 / height, projection.note, ha="center", va="bottom", color=GREY, fontsize=8.5)
+        _legend(figure, stages, data, references, area_of)
     return figure
 
 
-def _sides(data: Array, labels: Any) -> dict[int, Array]:
+def _points_by_label(data: Array, labels: Any) -> dict[int, Array]:
     """The points of each sign of the label; all in one where the labels are not +1/-1."""
     given = np.zeros(len(data)) if labels is None else np.asarray(labels)
     require(given.shape == (len(data),), "labels", f"shape {given.shape}", f"({len(data)},), one for each point")
@@ -97,7 +97,7 @@ def _sides(data: Array, labels: Any) -> dict[int, Array]:
 
 @final
 @dataclass(frozen=True)
-class Frame:
+class Projection:
     """How R^D is seen: ``basis`` (D, 2 or 3) with orthonormal columns, in space turned so that the eye is last."""
 
     basis: Array
@@ -105,7 +105,9 @@ class Frame:
     note: str
 
     @classmethod
-    def of(cls, stages: Sequence[Stage], centres: Any, averages: Any, axes: Any, view: Any) -> Frame:
+    def from_data(
+        cls, stages: Sequence[NeuronSnapshot], centres: Any, averages: Any, axes: Any, view: Any
+    ) -> Projection:
         """The plane or space itself, or the span of the axes."""
         dim = np.asarray(stages[0].directions).shape[-1]
         require(dim >= 2, "stages", f"directions in {dim} dimension", "at least 2")
@@ -123,8 +125,10 @@ class Frame:
         basis = basis * np.sign(np.diag(triangle))
         span = "plane of two" if len(rows) == 2 else "space of three"
         note = f"{dim} dimensions seen in the {span} directions: the farther inside, the more a neuron points elsewhere"
-        frame = cls(basis, np.eye(len(rows)), note if dim > len(rows) else "")
-        return frame if len(rows) == 2 else cls(basis, _turned(frame, centres, averages, view), frame.note)
+        projection = cls(basis, np.eye(len(rows)), note if dim > len(rows) else "")
+        return (
+            projection if len(rows) == 2 else cls(basis, _turned(projection, centres, averages, view), projection.note)
+        )
 
     @property
     def solid(self) -> bool:
@@ -142,11 +146,11 @@ class Frame:
         return np.where(there, unit @ self.basis @ self.turned.T, np.nan)
 
 
-def _turned(frame: Frame, centres: Any, averages: Any, view: Any) -> Array:
+def _turned(projection: Projection, centres: Any, averages: Any, view: Any) -> Array:
     """Rows right, up, eye; up is the last axis as far as it can be."""
-    given = [frame.seen(*pair) for pair in (("centres", centres), ("averages", averages)) if pair[1] is not None]
-    probes = next((found for found in given if len(found)), np.zeros((1, 3)))
-    middle = np.nan_to_num(probes).mean(axis=0)
+    given = [projection.seen(*pair) for pair in (("centres", centres), ("averages", averages)) if pair[1] is not None]
+    references = next((found for found in given if len(found)), np.zeros((1, 3)))
+    middle = np.nan_to_num(references).mean(axis=0)
     eye = np.asarray(view if view is not None else middle if np.linalg.norm(middle) > 0.1 else np.ones(3), dtype=float)
     good = eye.shape == (3,) and bool(np.isfinite(eye).all()) and bool(eye.any())
     require(good, "view", view, "three numbers, not all zero")
@@ -159,14 +163,14 @@ def _turned(frame: Frame, centres: Any, averages: Any, view: Any) -> Array:
 
 @final
 @dataclass(frozen=True)
-class Size:
+class DotArea:
     """Area of a dot from the log of its contribution, between the smallest and the largest of all stages."""
 
     low: float
     high: float
 
     @classmethod
-    def of(cls, stages: Sequence[Stage]) -> Size:
+    def from_snapshots(cls, stages: Sequence[NeuronSnapshot]) -> DotArea:
         """Zero contributions (log -inf) count as the smallest."""
         logs = np.concatenate([np.asarray(stage.log_contributions, dtype=np.float64).ravel() for stage in stages])
         finite = logs[np.isfinite(logs)]
@@ -175,9 +179,9 @@ class Size:
     def __call__(self, logs: Array) -> Array:
         """Areas in square points."""
         if not self.high > self.low:
-            return np.full(len(logs), LARGE / 3)
+            return np.full(len(logs), LARGEST_AREA / 3)
         share = np.nan_to_num((logs - self.low) / (self.high - self.low)).clip(0, 1)
-        return np.asarray(SMALL + (LARGE - SMALL) * share**2)
+        return np.asarray(SMALLEST_AREA + (LARGEST_AREA - SMALLEST_AREA) * share**2)
 
 
 def _dots(panel: Axes, seen: Array, area: Any, **look: Any) -> None:
@@ -186,46 +190,52 @@ def _dots(panel: Axes, seen: Array, area: Any, **look: Any) -> None:
     behind = seen[:, 2] < -1e-9 if seen.shape[1] == 3 else np.zeros(len(seen), dtype=bool)
     for far in (True, False):
         part = seen[behind == far]
-        faint = {"alpha": look["alpha"] * BEHIND, "zorder": look["zorder"] - 0.4} if far else {}
+        faint = {"alpha": look["alpha"] * FAR_SIDE_OPACITY, "zorder": look["zorder"] - 0.4} if far else {}
         if len(part):
             panel.scatter(part[:, 0], part[:, 1], s=area[behind == far], **{**look, **faint})
 
 
-def _globe(panel: Axes, frame: Frame) -> None:
+def _sphere_outline(panel: Axes, projection: Projection) -> None:
     panel.set_axis_off()
     panel.set_aspect("equal")
     panel.set_xlim(-1.16, 1.16)
     panel.set_ylim(-1.16, 1.16)
     panel.add_patch(
-        Circle((0, 0), 1, facecolor="#F6F8FA" if frame.solid else "none", edgecolor=LIGHT_GREY, lw=1, zorder=0)
+        Circle((0, 0), 1, facecolor="#F6F8FA" if projection.solid else "none", edgecolor=LIGHT_GREY, lw=1, zorder=0)
     )
     angle = np.linspace(0, 2 * np.pi, 241)
-    for axis in range(3 if frame.solid else 0):  # the great circles between the axes
-        circle = np.insert(np.stack([np.cos(angle), np.sin(angle)]), axis, 0, axis=0).T @ frame.turned.T
+    for axis in range(3 if projection.solid else 0):  # the great circles between the axes
+        circle = np.insert(np.stack([np.cos(angle), np.sin(angle)]), axis, 0, axis=0).T @ projection.turned.T
         for behind, style in ((True, (0, (1, 3))), (False, "-")):
             part = np.where((circle[:, 2:] < 0) == behind, circle, np.nan)
             panel.plot(part[:, 0], part[:, 1], color=LIGHT_GREY, lw=0.7, ls=style, zorder=0.5)
 
 
-def _neurons(panel: Axes, frame: Frame, stage: Stage, size: Size) -> None:
-    seen = frame.seen(f"stage {stage.name!r}", stage.directions)
+def _neurons(panel: Axes, projection: Projection, stage: NeuronSnapshot, area_of: DotArea) -> None:
+    seen = projection.seen(f"stage {stage.name!r}", stage.directions)
     logs, signs = (np.asarray(values, dtype=np.float64) for values in (stage.log_contributions, stage.signs))
     wanted = f"{len(seen)} log contributions and {len(seen)} signs, one for each direction"
     require(logs.shape == signs.shape == (len(seen),), f"stage {stage.name!r}", f"{logs.shape}, {signs.shape}", wanted)
     for sign, colour, marker, _ in SIGNS:
         chosen = np.sign(signs) == sign
-        if not frame.solid and chosen.any():  # spokes, so that a circle does not look empty
+        if not projection.solid and chosen.any():  # spokes, so that a circle does not look empty
             spokes = np.zeros((3 * int(chosen.sum()), 2))
             spokes[1::3], spokes[2::3] = seen[chosen], np.nan
             panel.plot(*spokes.T, color=colour, lw=0.6, alpha=0.35, zorder=1.5)
         look = {"color": colour, "marker": marker, "edgecolors": "white", "lw": 0.4, "alpha": 0.85, "zorder": 4}
-        _dots(panel, seen[chosen], size(logs[chosen]), **look)
+        _dots(panel, seen[chosen], area_of(logs[chosen]), **look)
     missing = int(np.isnan(seen).any(1).sum())
     if missing:
         panel.text(0, -1.15, f"{missing} without a direction", ha="center", va="top", color=GREY, fontsize=8.5)
 
 
-def _legend(figure: Figure, stages: Sequence[Stage], data: dict[int, Array], probes: list[Probe], size: Size) -> None:
+def _legend(
+    figure: Figure,
+    stages: Sequence[NeuronSnapshot],
+    data: dict[int, Array],
+    references: list[ReferenceDirections],
+    area_of: DotArea,
+) -> None:
     """What dots, colours and sizes mean, in one line under the panels."""
 
     def key(label: str, **look: Any) -> Line2D:
@@ -237,11 +247,11 @@ def _legend(figure: Figure, stages: Sequence[Stage], data: dict[int, Array], pro
         if len(data[sign]):
             name = {1: "data, y = +1", -1: "data, y = −1", 0: "data"}[sign]
             keys.append(key(name, color=colour, marker=".", ms=6, alpha=0.45))
-    for seen, colour, marker, name in probes:
+    for seen, colour, marker, name in references:
         if len(seen):
             keys.append(key(name, color=colour, marker=marker, mfc="none", mew=1.8, ms=9))
-    for log in (size.low, size.high) if size.high > size.low else ():
-        area, power = float(size(np.array([log]))[0]), math.floor(log / LN10)
+    for log in (area_of.low, area_of.high) if area_of.high > area_of.low else ():
+        area, power = float(area_of(np.array([log]))[0]), math.floor(log / LN10)
         name = rf"|v||w| = ${math.exp(log - power * LN10):.1f}" + (rf" \cdot 10^{{{power}}}$" if power else "$")
         keys.append(key(name, color=GREY, marker="o", mew=0, ms=math.sqrt(area)))
     columns = len(keys) if len(keys) < 5 else math.ceil(len(keys) / 2)

@@ -104,8 +104,7 @@ class Evaluation:
 
     def save(self) -> None:
         """Write the results, each file whole or not at all; the record last, for it says that the others are there."""
-        from polyrelu.report import save_figure
-        from polyrelu.report.figures.robustness import robust_figure
+        from polyrelu.report.figures import robust_figure, save_figure
 
         with _room(self.folder, len(self.X)):
             write_atomically(self.folder / RADII, self._write_radii)

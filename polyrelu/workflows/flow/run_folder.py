@@ -15,7 +15,7 @@ from polyrelu._version import __version__
 from polyrelu.errors import InputError, require
 from polyrelu.files import parse_json, read_text, write_atomically, written_together
 from polyrelu.nets import PolyReLUNet, load, save
-from polyrelu.report.summary import RunSummary
+from polyrelu.report import RunSummary
 from polyrelu.train import Trajectory
 from polyrelu.workflows.flow.settings import FlowSettings
 
@@ -52,7 +52,7 @@ class Run:
 
     def save(self) -> None:
         """Write the four files, all of them or none; what was there before stays until they are whole."""
-        from polyrelu.report import save_figure, trajectory_figure
+        from polyrelu.report.figures import save_figure, trajectory_figure
 
         net = self.trajectory.net
         if not isinstance(net, PolyReLUNet):

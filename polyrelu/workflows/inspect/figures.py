@@ -19,7 +19,7 @@ POINTS, MAP_ROWS = 300, 600  # rows drawn on the sphere and in the correlation m
 
 def contributions(subject: Subject, title: str) -> Figure:
     """|v||w| of the neurons in order."""
-    from polyrelu.report.figures.neurons import contribution_bars
+    from polyrelu.report.figures import contribution_bars
 
     found = subject.alignment
     return contribution_bars(
@@ -29,7 +29,7 @@ def contributions(subject: Subject, title: str) -> Figure:
 
 def cosines(subject: Subject, title: str) -> Figure:
     """What the largest neurons point at."""
-    from polyrelu.report.figures.neurons import cosine_map
+    from polyrelu.report.figures import cosine_map
 
     found = subject.alignment
     assert found.centres is not None
@@ -41,7 +41,7 @@ def cosines(subject: Subject, title: str) -> Figure:
 
 def coefficients(subject: Subject, title: str) -> Figure:
     """The neurons as sums of centres, the carriers' rows only."""
-    from polyrelu.report.figures.neurons import lambda_matrix
+    from polyrelu.report.figures import lambda_matrix
 
     found = subject.decoupling.decomposition
     heavy = found.share.argsort(descending=True, stable=True)
@@ -55,7 +55,7 @@ def coefficients(subject: Subject, title: str) -> Figure:
 
 def correlations(subject: Subject, title: str) -> Figure:
     """Cosines between rows of the data."""
-    from polyrelu.report.figures.heatmap import correlation_map
+    from polyrelu.report.figures import correlation_map
 
     found = correlation(subject.data, most=MAP_ROWS, seed=subject.seed)
     names = list(found.names)
@@ -71,7 +71,7 @@ def correlations(subject: Subject, title: str) -> Figure:
 
 def sphere(subject: Subject, title: str) -> Figure:
     """The neurons as they are now; in up to 3 dimensions, or seen in the span of 2 or 3 centres."""
-    from polyrelu.report.figures.sphere import Stage, sphere_figure
+    from polyrelu.report.figures import NeuronSnapshot, sphere_figure
 
     net, dim, K = subject.net, subject.data.dim, len(subject.subclasses.centres)
     if not 2 <= dim <= 3 and not 2 <= K <= 3:
@@ -83,7 +83,7 @@ def sphere(subject: Subject, title: str) -> Figure:
     signs = (
         np.zeros(len(neurons.directions)) if neurons.owner is None or not subject.data.binary else neurons.owner.numpy()
     )
-    stage = Stage("now", neurons.directions.numpy(), neurons.log_contribution.numpy(), signs)
+    stage = NeuronSnapshot("now", neurons.directions.numpy(), neurons.log_contribution.numpy(), signs)
     return sphere_figure(
         [stage], rows.rows().double().numpy() - origin, rows.y.numpy() if rows.binary else None,
         subject.subclasses.centres.numpy() - origin, subject.data.class_means().double().numpy() - origin,
@@ -93,7 +93,7 @@ def sphere(subject: Subject, title: str) -> Figure:
 
 def phase_line(subject: Subject, title: str) -> Figure:
     """Directions, norms and loss over time."""
-    from polyrelu.report.figures.margins import phase_timeline
+    from polyrelu.report.figures import phase_timeline
 
     history, found = subject.history.history, phases(subject.history)
     moments = [None if moment is None else moment.time for moment in (found.aligned, found.fallen)]
@@ -107,7 +107,7 @@ def phase_line(subject: Subject, title: str) -> Figure:
 
 def margin_line(subject: Subject, title: str) -> Figure:
     """Loss and margins over time."""
-    from polyrelu.report.figures.margins import margin_figure
+    from polyrelu.report.figures import margin_figure
 
     trajectory = subject.history
     found = margin_history(trajectory, subject.layers)

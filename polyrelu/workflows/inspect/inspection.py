@@ -211,7 +211,7 @@ def _measured(step: Step, subject: Subject) -> list[Row]:
 
 def _drawn(folder: Path, name: str, draw: Callable[[Subject, str], Any], subject: Subject, title: str) -> list[str]:
     """The names of the files of a picture; none where there is nothing to draw."""
-    from polyrelu.report import save_figure
+    from polyrelu.report.figures import save_figure
 
     try:
         figure = draw(subject, title)

@@ -8,7 +8,7 @@ import numpy as np
 
 from polyrelu.bias import LARGEST_LOSS, Layer, kkt, margin_history, margins, phases
 from polyrelu.errors import InputError
-from polyrelu.report.summary import power_text
+from polyrelu.report import power_text
 from polyrelu.workflows.inspect.inputs import Subject
 from polyrelu.workflows.inspect.table import DOES_NOT_APPLY, NOTHING, Row, at_most, counted, sentence, short
 

@@ -24,7 +24,7 @@ from polyrelu.claims.measure import judge_all, outcomes, sweep_of
 from polyrelu.claims.profile import PROFILES, Profile, for_profile
 from polyrelu.errors import InputError, require
 from polyrelu.files import write_atomically
-from polyrelu.report import save_figure
+from polyrelu.report.figures import save_figure
 from polyrelu.report.pages.claims_page import About, DrawnFigure, write_claims_page
 from polyrelu.report.paper_figures import FIGURES, PaperFigure
 from polyrelu.sweep import run_sweep

@@ -26,7 +26,7 @@ def figure_four(results: Results) -> Figure:
     grid = figure.add_gridspec(2, 2, left=0.07, right=0.97, top=0.9, bottom=0.08, hspace=0.36, wspace=0.22)
     map_panel, accuracy, rank, robust = (figure.add_subplot(grid[place // 2, place % 2]) for place in range(4))
     _map(map_panel, [run for run in runs if run["cosines"]])
-    _epochs(accuracy, runs, "accuracy", "b  Accuracy (dashed: training panels.rows)")
+    _epochs(accuracy, runs, "accuracy", "b  Accuracy (dashed: training rows)")
     _epochs(rank, runs, "rank", "c  Stable rank of the features")
     _robust(robust, runs)
     return figure

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from polyrelu.report.figures.sphere import Stage, sphere_figure
+from polyrelu.report.figures.sphere import NeuronSnapshot, sphere_figure
 from polyrelu.report.paper_figures.figure import PaperFigure, Results
 from polyrelu.report.paper_figures.panels import first_runs_of
 
@@ -18,7 +18,7 @@ def directions(results: Results) -> Figure:
     """Three moments in a row, one row for each p; the first seed."""
     pictures = sorted(first_runs_of(results, "pictures.picture"), key=lambda data: data["p"])
     stages = [
-        Stage(f"p = {data['p']}: {name}", stage["directions"], stage["log contributions"], stage["signs"])
+        NeuronSnapshot(f"p = {data['p']}: {name}", stage["directions"], stage["log contributions"], stage["signs"])
         for data in pictures
         for name, stage in zip(MOMENTS, data["stages"], strict=True)
     ]
