@@ -13,15 +13,12 @@ from polyrelu.claims.experiment import Experiment, load_experiment
 from polyrelu.errors import InputError
 
 LISTS = (
+    "mv24.claims",
     "mv25.claims",
     "ideal",
     "ideal_bayes",
     "ideal_attacks",
     "ideal_exact",
-    "distances",
-    "neurons",
-    "breaking",
-    "pictures",
     "averaging",
     "averaging_breaking",
     "averaging_scaling",

@@ -28,8 +28,8 @@ def filled(
     }
 
 
-def _text(value: Any) -> str:
+def _text(value: Any) -> Any:
     """Numbers of a list separated by commas."""
-    if isinstance(value, tuple):
+    if isinstance(value, tuple) and not hasattr(value, "_fields"):
         return ", ".join(map(_text, value))
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    return f"{value:g}" if isinstance(value, float) else value

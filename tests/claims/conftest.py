@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 
 import pytest
@@ -37,6 +38,28 @@ def quantities():
 def verdict():
     """verdict(claim, profile, values): that of one seed with these values."""
     return lambda claim, profile, values: judge(claim, profile, [Outcome(0, {}, Measured(values))]).verdict
+
+
+@pytest.fixture
+def without_combining(monkeypatch):
+    """Values are judged as they are, so that a test can make up what is combined from several parts."""
+    module = importlib.import_module("polyrelu.claims.judge")
+    monkeypatch.setattr(module, "together", lambda experiment, parts: parts[0].values)
+
+
+@pytest.fixture(scope="session")
+def values_for():
+    """values_for(checks, wrong=None): values inside every check but the one numbered ``wrong``, just outside."""
+
+    def values_for(checks, wrong=None):
+        values = {}
+        for number, check in enumerate(checks):
+            bounds = [bound for bound in (check.low, check.high) if math.isfinite(bound)]
+            out = check.low - 1e-3 * (1 + abs(check.low)) if math.isfinite(check.low) else check.high + 1e-3
+            values[check.quantity] = out if number == wrong else sum(bounds) / len(bounds)
+        return values
+
+    return values_for
 
 
 def inside(check):

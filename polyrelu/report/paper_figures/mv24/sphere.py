@@ -16,7 +16,7 @@ MOMENTS = ("start", "directions have turned", "norms have grown")
 
 def directions(results: Results) -> Figure:
     """Three moments in a row, one row for each p; the first seed."""
-    pictures = sorted(first_runs_of(results, "pictures.picture"), key=lambda data: data["p"])
+    pictures = sorted(first_runs_of(results, "mv24.fig1.picture"), key=lambda data: data["p"])
     stages = [
         NeuronSnapshot(f"p = {data['p']}: {name}", stage["directions"], stage["log contributions"], stage["signs"])
         for data in pictures

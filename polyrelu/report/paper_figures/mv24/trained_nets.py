@@ -11,8 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.gridspec import GridSpec
 
-from polyrelu.claims.breaking import READ_OFF
-from polyrelu.claims.distances import CENTRES, RELU
+from polyrelu.claims.mv24 import CENTRE_DISTANCE, RELU_DISTANCE, ROBUST_ACCURACY
 from polyrelu.claims.mv25 import FIG2, GAUSSIAN, HALF, MODELS
 from polyrelu.report.figures.style import (
     BLACK,
@@ -38,14 +37,17 @@ BARS = {1: 300, 3: 50}
 @figure_style()
 def six_four(results: Results) -> Figure:
     """Fig. 2 a-e: distances, contributions, colormaps, robust accuracy."""
-    learned, broken = panels.runs_of(results, "neurons.learned"), panels.runs_of(results, "breaking.breaking")
+    learned, broken = (
+        panels.runs_of(results, "mv24.neurons.learned"),
+        panels.runs_of(results, "mv24.robust_accuracy.breaking"),
+    )
     figure, grid = _sheet("K = 10 sub-classes (6 + 4): averages for p = 1, centres for p = 3")
     _distances(figure.add_subplot(grid[0, :4]), results)
     _neurons(figure, grid, learned)
     panel = figure.add_subplot(grid[2, :])
     for p, colour in COLOURS.items():
         _published_attack(panel, panels.select(broken, p=p), colour, f"p = {p}, published attack")
-        panels.published_marks(panel, READ_OFF[p], READ_OFF[p].values(), colour)
+        panels.published_marks(panel, ROBUST_ACCURACY[p], ROBUST_ACCURACY[p].values(), colour)
     panels.published_key(panel)
     _accuracy(panel, broken, "e  Robust accuracy, α = .1")
     _mark_radii(panel, 10)
@@ -57,7 +59,7 @@ def six_four(results: Results) -> Figure:
 @figure_style()
 def eight_twelve(results: Results) -> Figure:
     """Fig. 5: the same for 20 sub-classes, one alpha."""
-    runs = panels.runs_of(results, "neurons.twenty")
+    runs = panels.runs_of(results, "mv24.neurons.twenty")
     figure, grid = _sheet("K = 20 sub-classes (8 + 12): averages for p = 1, centres for p = 3")
     panel = figure.add_subplot(grid[0, :4])
     for place, p in enumerate(COLOURS):
@@ -111,7 +113,10 @@ def _sheet(title: str) -> tuple[Figure, GridSpec]:
 
 
 def _distances(panel: Axes, results: Results) -> None:
-    for p, name, numbers in ((1, "distances.relu_distance", RELU), (3, "distances.centre_distance", CENTRES)):
+    for p, name, numbers in (
+        (1, "mv24.distances.relu_distance", RELU_DISTANCE),
+        (3, "mv24.distances.centre_distance", CENTRE_DISTANCE),
+    ):
         runs, colour = panels.runs_of(results, name), COLOURS[p]
         what = "c as published" if p == 1 else "published estimator"
         alphas = sorted({run["alpha"] for run in runs})

@@ -2,18 +2,18 @@
 
 import math
 
+import numpy as np
 import pytest
 import torch
 
-from polyrelu.claims import distances
-from polyrelu.claims.claim import Verdict
-from polyrelu.claims.judge import Outcome, judge
+from polyrelu.claims import Measured, Outcome, Quantity, Values, Verdict, judge, load_experiment, mv24
+from polyrelu.claims.mv24 import distances, sizes
 from polyrelu.data import OrthonormalMixture
 from polyrelu.nets import CentreClassifier, PolyReLUNet
 from polyrelu.robust import dist
 from polyrelu.robust.distance import NeuronSum, neuron_sum_of, published_c, published_dist
 
-CLAIMS = {claim.id: claim for claim in distances.CLAIMS}
+CLAIMS = {claim.id: claim for claim in mv24.CLAIMS}
 
 
 def off_by(share, dim):
@@ -54,11 +54,12 @@ def test_the_best_factor_halves_that_distance():
 
 def outcomes(claim, profile, distance, estimate):
     """What the experiment keeps if distance and estimate are these functions of alpha."""
-    parts = claim.experiment.parts(profile)
+    parts = load_experiment(claim.experiment).parts(profile)
     return [
-        Outcome(0, part, distances._measured(part["alpha"], distance(part["alpha"]), estimate(part["alpha"]), -4.5))
+        Outcome(0, part, Measured({Quantity("distance", **part): distance(part["alpha"]),
+                                   Quantity("published estimate", **part): estimate(part["alpha"])}))
         for part in parts
-    ]
+    ]  # fmt: skip
 
 
 def line(numbers):
@@ -75,14 +76,17 @@ def line(numbers):
 
 
 def test_the_alphas_are_the_published_ones():
-    assert len(distances.ALPHAS) == 15
-    assert (distances.ALPHAS[0], distances.ALPHAS[-1]) == (0.01, 0.3)
-    assert distances.RELU_DISTANCE.repeats["paper"] == distances.CENTRE_DISTANCE.repeats["paper"] == 5
-    assert len(distances.RELU_DISTANCE.parts("quick")) == 3
+    alphas = sizes.ALPHAS["paper"]
+    assert len(alphas) == 15
+    assert (alphas[0], alphas[-1]) == (0.01, 0.3)
+    assert alphas == tuple(round(float(alpha), 4) for alpha in np.linspace(0.01, 0.3, 15))
+    assert distances.relu_distance.repeats["paper"] == distances.centre_distance.repeats["paper"] == 5
+    assert len(distances.relu_distance.parts("quick")) == 3
+    assert tuple(mv24.RELU_DISTANCE) == sizes.RELU_READ_AT and tuple(mv24.CENTRE_DISTANCE) == sizes.CENTRE_READ_AT
 
 
 def test_the_published_curve_would_be_reproduced():
-    published = line(distances.RELU)
+    published = line(mv24.RELU_DISTANCE)
     judgement = judge(CLAIMS["B1"], "paper", outcomes(CLAIMS["B1"], "paper", published, published))
     assert judgement.verdict is Verdict.REPRODUCED
     assert judgement.shown.values[0] == pytest.approx(0.046, rel=0.02)
@@ -92,7 +96,7 @@ def test_the_published_curve_would_be_reproduced():
 
 @pytest.mark.parametrize("profile", ["quick", "paper"])
 def test_p3_is_an_artefact_only_if_the_estimator_shows_it(profile):
-    claim, published = CLAIMS["B2"], line(distances.CENTRES)
+    claim, published = CLAIMS["B2"], line(mv24.CENTRE_DISTANCE)
 
     def verdict(distance, estimate):
         return judge(claim, profile, outcomes(claim, profile, distance, estimate)).verdict
@@ -104,18 +108,18 @@ def test_p3_is_an_artefact_only_if_the_estimator_shows_it(profile):
 
 
 def test_values_between_two_alphas_are_interpolated():
-    found = distances.RELU_DISTANCE.combine(
-        {"distance, alpha 0.04": 1.0, "distance, alpha 0.12": 3.0, "published estimate, alpha 0.04": 1.0}
-        | {"published estimate, alpha 0.12": 5.0}
-    )
-    assert found["distance at 0.05"] == pytest.approx(1.25)
-    assert found["published estimate at 0.1"] == pytest.approx(4.0)
+    true, estimate = ({0.04: 1.0, 0.12: 3.0}, {0.04: 1.0, 0.12: 5.0})
+    values = Values({Quantity("distance", alpha=alpha): value for alpha, value in true.items()})
+    values |= {Quantity("published estimate", alpha=alpha): value for alpha, value in estimate.items()}
+    found = distances.relu_distance.combine(values)
+    assert found[Quantity("distance, interpolated", alpha=0.05)] == pytest.approx(1.25)
+    assert found[Quantity("published estimate, interpolated", alpha=0.1)] == pytest.approx(4.0)
     assert found["distance: largest over smallest alpha"] == pytest.approx(3.0)
-    assert "distance at 0.2" not in found
+    assert Quantity("distance, interpolated", alpha=0.2) not in found
 
 
 def test_a_small_run_gives_both_numbers():
     found = distances.relu_distance("quick", 0, alpha=0.3)
-    true, estimate = found.values["distance, alpha 0.3"], found.values["published estimate, alpha 0.3"]
+    true, estimate = (found.values[Quantity(name, alpha=0.3)] for name in ("distance", "published estimate"))
     assert 0.15 < true < estimate < 0.35  # no c does better than the best one
     assert math.isclose(found.data["distance"], true)

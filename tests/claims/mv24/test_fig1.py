@@ -5,22 +5,17 @@ import math
 import pytest
 import torch
 
-from polyrelu.claims import pictures
-from polyrelu.claims.claim import Verdict
-from polyrelu.claims.experiment import Measured
-from polyrelu.claims.judge import Outcome, judge
-from polyrelu.claims.profile import PROFILES, for_profile
+from polyrelu.claims import PROFILES, Measured, Outcome, Verdict, for_profile, judge
+from polyrelu.claims.mv24 import fig1
+from polyrelu.claims.mv24.claims import mixture
 from polyrelu.report.paper_figures.mv24 import sphere
 
-CLAIMS = {claim.id: claim for claim in pictures.CLAIMS}
+CLAIMS = {claim.id: claim for claim in mixture.CLAIMS if claim.experiment.startswith("mv24.fig1.")}
 
 
 @pytest.fixture(scope="module")
-def results():
-    return {
-        one.name: [Outcome(0, part, one.run("quick", 0, **part)) for part in one.parts("quick")]
-        for one in (pictures.PICTURE, pictures.FORMULA, pictures.ATTRACTORS)
-    }
+def results(run):
+    return {one.name: run(one)[1] for one in (fig1.picture, fig1.formula, fig1.attractors)}
 
 
 def test_every_claim_is_said_in_full():
@@ -32,27 +27,26 @@ def test_every_claim_is_said_in_full():
 
 
 @pytest.mark.parametrize("id", list(CLAIMS))
-def test_the_toys_show_it_and_one_wrong_number_hides_it(id, results):
+def test_the_toys_show_it_and_one_wrong_number_hides_it(id, results, outside):
     claim = CLAIMS[id]
-    kept = results[claim.experiment.name]
+    kept = results[claim.experiment]
     assert judge(claim, "quick", kept).verdict is Verdict.REPRODUCED
     values = {name: value for one in kept for name, value in one.measured.values.items()}
     for check in for_profile(claim.checks, "quick"):
-        wrong = check.low - 0.01 if math.isfinite(check.low) else check.high + 0.01
-        changed = [Outcome(0, {}, Measured(values | {check.quantity: wrong}))]
+        changed = [Outcome(0, {}, Measured(values | {check.quantity: outside(check)}))]
         assert judge(claim, "quick", changed).verdict is Verdict.DIFFERS
 
 
 def test_a_field_of_the_wrong_power_is_noticed(monkeypatch):
-    true = pictures.alignment_field
-    monkeypatch.setattr(pictures, "alignment_field", lambda data, u, p: true(data, u, 4 - p))
-    broken = [Outcome(0, {}, pictures.formula("quick", 0))]
+    true = fig1.alignment_field
+    monkeypatch.setattr(fig1, "alignment_field", lambda data, u, p: true(data, u, 4 - p))
+    broken = [Outcome(0, {}, fig1.formula("quick", 0))]
     assert judge(CLAIMS["B27"], "quick", broken).verdict is Verdict.DIFFERS
 
 
 def test_a_picture_without_silent_neurons_says_nothing():
-    assert math.isnan(pictures._largest(torch.empty(0)))
-    assert pictures._largest(torch.tensor([1.0, 3.0])) == 3
+    assert math.isnan(fig1._largest(torch.empty(0)))
+    assert fig1._largest(torch.tensor([1.0, 3.0])) == 3
 
 
 def test_the_picture_has_six_stages(results):
