@@ -12,7 +12,7 @@ from polyrelu.claims.judge import Judgement, Number, Outcome
 from polyrelu.claims.profile import for_profile
 from polyrelu.report.numbers import number_text
 
-GROUPS = {
+CLAIM_GROUPS = {
     "A": "Ideal classifiers",
     "B": "Training on the orthonormal mixture",
     "C": "Feature averaging",
@@ -22,24 +22,24 @@ GROUPS = {
 }
 
 
-class Look(NamedTuple):
+class VerdictMark(NamedTuple):
     """How a verdict is marked: never by colour alone."""
 
     name: str  # in addresses and style sheets
     symbol: str
 
 
-LOOKS = {
-    Verdict.REPRODUCED: Look("reproduced", "✓"),
-    Verdict.DIFFERS: Look("differs", "✗"),
-    Verdict.ARTEFACT: Look("artefact", "≠"),
-    Verdict.MEASURED: Look("measured", "○"),
-    Verdict.NOT_RUN: Look("not-run", "–"),
+VERDICT_MARKS = {
+    Verdict.REPRODUCED: VerdictMark("reproduced", "✓"),
+    Verdict.DIFFERS: VerdictMark("differs", "✗"),
+    Verdict.ARTEFACT: VerdictMark("artefact", "≠"),
+    Verdict.MEASURED: VerdictMark("measured", "○"),
+    Verdict.NOT_RUN: VerdictMark("not-run", "–"),
 }
 
 
-class Strip(NamedTuple):
-    """Positions in % of a little axis: where the number had to lie, from where to where it did, and the published."""
+class StripPlot(NamedTuple):
+    """In % of its axis: start and length of what the check allows and of the range of seeds, median, published."""
 
     allowed: tuple[float, float]
     spread: tuple[float, float]
@@ -65,9 +65,9 @@ class Row:
         return self.claim.id
 
     @property
-    def look(self) -> Look:
+    def mark(self) -> VerdictMark:
         """Colour and symbol."""
-        return LOOKS[self.judgement.verdict]
+        return VERDICT_MARKS[self.judgement.verdict]
 
     @property
     def settings(self) -> str:
@@ -115,7 +115,9 @@ class Row:
         found = []
         for (seed, outcomes), value in zip(runs.items(), number.values, strict=True):
             own = [one for one in outcomes if one.measured and number.quantity in one.measured.values] or outcomes
-            found.append((seed, _apart(value, number), href(own[0]) if len(own) == 1 else f"#{self.id}-files"))
+            found.append(
+                (seed, _value_text(value, number), file_link(own[0]) if len(own) == 1 else f"#{self.id}-files")
+            )
         return found
 
     def link(self, number: Number) -> str:
@@ -125,13 +127,13 @@ class Row:
 
     def files(self) -> list[tuple[str, str, str]]:
         """(what, link, error) of every result file."""
-        return [(_run_text(one), href(one), one.error) for one in self.judgement.outcomes if one.file]
+        return [(_run_text(one), file_link(one), one.error) for one in self.judgement.outcomes if one.file]
 
     @staticmethod
     def value(number: Number) -> str:
         """The median over the seeds, if every seed gave a number."""
         missing = [value for value in number.values if math.isnan(value)]
-        return _apart(missing[0] if missing else number.middle, number)
+        return _value_text(missing[0] if missing else number.middle, number)
 
     @staticmethod
     def band(number: Number) -> str:
@@ -141,14 +143,14 @@ class Row:
             return ""
         if missing:
             return f"for {missing} of {seeds} seeds"
-        low, high = _apart(min(number.values), number), _apart(max(number.values), number)
+        low, high = _value_text(min(number.values), number), _value_text(max(number.values), number)
         if low == high:
             return "for both seeds" if seeds == 2 else f"for all {seeds} seeds"
         return f"({low} to {high} over {seeds} seeds)"
 
     @staticmethod
-    def strip(number: Number) -> Strip | None:
-        """The number on its little axis; None where there is nothing to compare with."""
+    def strip(number: Number) -> StripPlot | None:
+        """The number on an axis of its own; None where there is nothing to compare with."""
         check, values = number.check, number.values
         if check is None or not all(map(math.isfinite, values)):
             return None
@@ -163,10 +165,10 @@ class Row:
         low, high = place(check.low), place(check.high)
         published = None if check.published is None else place(check.published)
         spread = place(min(values)), round(place(max(values)) - place(min(values)), 2)
-        return Strip((low, round(high - low, 2)), spread, place(number.middle), published)
+        return StripPlot((low, round(high - low, 2)), spread, place(number.middle), published)
 
 
-def href(outcome: Outcome) -> str:
+def file_link(outcome: Outcome) -> str:
     """The result file, relative to the page."""
     return quote(outcome.file)
 
@@ -193,7 +195,7 @@ def duration_text(seconds: float) -> str:
     return f"{minutes} min {rest} s" if minutes else f"{rest} s"
 
 
-def _apart(value: float, number: Number) -> str:
+def _value_text(value: float, number: Number) -> str:
     """The value; with all its digits if rounding would put it on the bound that it misses."""
     check = number.check
     missed = check is not None and not check.holds(value) and not math.isnan(value)

@@ -3,32 +3,26 @@
 from __future__ import annotations
 
 import base64
-import hashlib
 import shlex
 import struct
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from importlib.resources import files
 from pathlib import Path
 from typing import final
-
-from jinja2 import Environment, StrictUndefined
-from markupsafe import Markup
 
 from polyrelu.claims.claim import Standing, Verdict
 from polyrelu.claims.judge import Judgement
 from polyrelu.claims.papers import PAPERS
 from polyrelu.claims.profile import Profile
 from polyrelu.errors import require
-from polyrelu.files import write_atomically
-from polyrelu.report.numbers import number_text
-from polyrelu.report.pages.claim_rows import GROUPS, LOOKS, Row, duration_text, interval_text
+from polyrelu.report.pages.claim_rows import CLAIM_GROUPS, VERDICT_MARKS, Row, duration_text, interval_text
+from polyrelu.report.pages.html import write_page
 from polyrelu.report.paper_figures.figure import PaperFigure
 
-PNG = b"\x89PNG\r\n\x1a\n"
-MEANS = {
+PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
+MEANINGS = {
     Verdict.REPRODUCED: "Every number of the claim lies where the source says, for every seed.",
     Verdict.DIFFERS: "At least one number lies elsewhere, or the measurement failed.",
     Verdict.ARTEFACT: "The published number does not come out when measured soundly, and further measurements show "
@@ -76,7 +70,7 @@ class DrawnFigure:
 
     def __post_init__(self) -> None:
         given = f"{self.picture[:4]!r}..."
-        sound = self.picture.startswith(PNG) if isinstance(self.picture, bytes) else bool(self.picture)
+        sound = self.picture.startswith(PNG_SIGNATURE) if isinstance(self.picture, bytes) else bool(self.picture)
         require(sound, "picture", given, f"the bytes of a PNG file or the reason why {self.figure.id} is not drawn")
 
     @property
@@ -103,43 +97,25 @@ def write_claims_page(
     figures : each is shown under its paper, beside the verdicts of the claims it comes from
     """
     require(len(judgements) > 0, "judgements", "none", "at least one claim to show")
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    environment.filters |= {"number": number_text, "interval": interval_text, "duration": duration_text}
     rows = [Row(judgement) for judgement in judgements]
-    style, script = _resource("claims.css"), _resource("claims.js")
-    page = environment.from_string(_resource("claims.html.j2")).render(
+    return write_page(
+        path,
+        "claims",
+        {"interval": interval_text, "duration": duration_text},
+        images=True,
         about=about,
         rows=rows,
         by_id={row.id: row for row in rows},
         drawn=figures,
-        style=Markup(style),
-        script=Markup(script),
-        policy=_policy(style, script),
         counts=_counts(rows),
-        reading=_reading(rows),
+        reading=_sentences(rows),
         seeds=_seeds(rows),
         worked=sum({one.file: one.seconds for each in judgements for one in each.outcomes}.values()),
         papers={key: paper for key, paper in PAPERS.items() if _of_paper(key, rows, figures)},
-        groups={key: name for key, name in GROUPS.items() if any(row.claim.group == key for row in rows)},
-        looks=LOOKS,
-        means=MEANS,
+        groups={key: name for key, name in CLAIM_GROUPS.items() if any(row.claim.group == key for row in rows)},
+        marks=VERDICT_MARKS,
+        meanings=MEANINGS,
         standings=[standing.value for standing in Standing],
-    )
-    return write_atomically(path, lambda temporary: temporary.write_text(page, encoding="utf-8"))
-
-
-def _resource(name: str) -> str:
-    return files(__package__).joinpath(name).read_text(encoding="utf-8")
-
-
-def _policy(style: str, script: str) -> str:
-    """The page may use its own style, its own script and embedded pictures; everything else is refused."""
-    style_hash, script_hash = (
-        base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (style, script)
-    )
-    return (
-        f"default-src 'none'; img-src data:; style-src 'sha256-{style_hash}'; script-src 'sha256-{script_hash}'; "
-        "base-uri 'none'; form-action 'none'"
     )
 
 
@@ -159,7 +135,7 @@ def _counts(rows: Sequence[Row]) -> list[tuple[Verdict, int, float, float]]:
     return bars
 
 
-def _reading(rows: Sequence[Row]) -> list[tuple[str, list[str]]]:
+def _sentences(rows: Sequence[Row]) -> list[tuple[str, list[str]]]:
     """What came out in plain sentences, each with the ids that it is about."""
 
     def of(verdict: Verdict) -> list[str]:

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
-from jinja2 import Environment, StrictUndefined
-from markupsafe import Markup
 
 from polyrelu._version import __version__
-from polyrelu.files import write_atomically
 from polyrelu.report.numbers import number_text
 from polyrelu.report.pages.diagnosis_words import (
     AHEAD,
@@ -28,6 +22,7 @@ from polyrelu.report.pages.diagnosis_words import (
     fraction,
     percent,
 )
+from polyrelu.report.pages.html import write_page
 
 if TYPE_CHECKING:
     from polyrelu.estimator.robustness_report import Part, RobustnessReport
@@ -62,17 +57,15 @@ def write_diagnosis_page(
 
     command : makes the page again; title : what the data are called; commands : what to try next
     """
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    environment.filters |= {"number": number_text, "percent": percent}
-    style = _resource("diagnosis.css")
     end = _end(report)
-    page = environment.from_string(_resource("diagnosis.html.j2")).render(
+    return write_page(
+        path,
+        "diagnosis",
+        {"percent": percent},
         report=report,
         title=title,
         command=command,
         version=__version__,
-        style=Markup(style),
-        policy=_policy(style),
         findings=findings(report),
         direction=direction_words(report),
         lines=_lines(report, end),
@@ -91,17 +84,6 @@ def write_diagnosis_page(
         none=NONE,
         exact=EXACT,
     )
-    return write_atomically(path, lambda temporary: temporary.write_text(page, encoding="utf-8", errors="replace"))
-
-
-def _resource(name: str) -> str:
-    return files(__package__).joinpath(name).read_text(encoding="utf-8")
-
-
-def _policy(style: str) -> str:
-    """The page may use its own style; everything else is refused."""
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    return f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
 
 
 def _end(report: RobustnessReport) -> float:
