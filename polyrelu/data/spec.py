@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -37,13 +37,13 @@ def read(text: str, *, limit: int | None = None) -> Dataset:
     * a recipe, ``mixture:dim=1000,clusters=6+4,alpha=0.1,n=1000,seed=1`` (also ``sphere:`` and ``symmetric:``): the
       name of every set made by a recipe is such a text and reads back to the same bits; ``seed`` is 0 if not given
     * a name: ``digits`` (scikit-learn's 1797 images of 8 x 8, bundled), ``mnist``, ``mnist-full`` or ``cifar10``
-      (fetched once), then perhaps a split and coarser labels, as ``mnist:test:parity`` (pictures.py, relabel.py), with
+      (fetched once), then perhaps a split and coarser labels, as ``mnist:test:parity`` (images/image_sets.py, relabel.py), with
       the fine label as the hidden sub-class
-    * a file (tables.py): .npz or .safetensors with X (n, D), y (n,) and, if known, cluster and centres; .npy with its
+    * a file (tables/): .npz or .safetensors with X (n, D), y (n,) and, if known, cluster and centres; .npy with its
       labels beside it (X.npy and y.npy, train_X.npy and train_y.npy, else NAME.npy and NAME_y.npy); .csv or .parquet
       with the label in the column called y, label, target or class, else in the last; then perhaps a random four
       fifths or the rest of its rows and coarser labels, as ``embeddings.npz:train:mod10`` and
-      ``embeddings.npz:test:mod10`` (split.py, relabel.py)
+      ``embeddings.npz:test:mod10`` (splits.py, relabel.py)
 
     Labels are +1/-1 or 0..C-1. ``limit`` keeps the first so many rows, which must hold two classes.
     """
@@ -63,7 +63,7 @@ def _find(text: str) -> Dataset:
     if kind in IMAGE_SETS:
         return read_image_set(text)
     if ":" in text and kind in RECIPES:
-        return RECIPES[kind](text)
+        return _read_recipe(text)
     path = Path(text)
     if exists(path) or (path.suffix.lower() in TABLE_SUFFIXES and ":" not in text):  # FILE.npz:map.csv is no file
         return read_dataset_file(path)
@@ -81,52 +81,44 @@ def _find(text: str) -> Dataset:
     )
 
 
-def _mixture(text: str) -> Dataset:
-    keys: dict[str, Callable[[str, str], Any]] = {
-        "dim": parse_whole_number,
-        "clusters": lambda _, value: parse_clusters(value),
-        "alpha": parse_real_number,
-        "scale": lambda key, value: value if value == "sqrt_dim" else parse_real_number(key, value),
-        "noise": parse_real_number,
-        "rotate": parse_whole_number,
-        "dtype": lambda _, value: dtype_named(value),
-        "n": parse_whole_number,
-        "seed": parse_whole_number,
-        "balanced": parse_yes_or_no,
-    }
-    found = parse_recipe(text, keys, ("dim", "clusters", "alpha", "n"))
+def _read_recipe(text: str) -> Dataset:
+    """The set that ``kind:key=value,...`` means."""
+    kind = text.partition(":")[0]
+    recipe, keys, needed = RECIPES[kind]
+    found = parse_recipe(text, {key: SETTINGS[key] for key in keys}, needed)
     n, seed, balanced = found.pop("n"), found.pop("seed", 0), found.pop("balanced", True)
-    positive, negative = found.pop("clusters")
-    mixture = OrthonormalMixture(positive=positive, negative=negative, **found)
+    if recipe is not OrthonormalMixture:
+        return recipe(**found).sample(n, seed)
+    found["positive"], found["negative"] = found.pop("clusters")
+    mixture = OrthonormalMixture(**found)
     return mixture.sample(n, seed, balanced, lazy=n * mixture.dim > LARGE)
 
 
-def _sphere(text: str) -> Dataset:
-    keys = {
-        "dim": parse_whole_number,
-        "dtype": lambda _, value: dtype_named(value),
-        "n": parse_whole_number,
-        "seed": parse_whole_number,
-    }
-    found = parse_recipe(text, keys, ("dim", "n"))
-    n, seed = found.pop("n"), found.pop("seed", 0)
-    return NearlyOrthogonalSphere(**found).sample(n, seed)
-
-
-def _symmetric(text: str) -> Dataset:
-    keys: dict[str, Callable[[str, str], Any]] = {
-        "dim": parse_whole_number,
-        "margin": parse_real_number,
-        "spread": parse_real_number,
-        "extra": parse_whole_number,
-        "rotate": parse_whole_number,
-        "dtype": lambda _, value: dtype_named(value),
-        "n": parse_whole_number,
-        "seed": parse_whole_number,
-    }
-    found = parse_recipe(text, keys, ("dim", "n"))
-    n, seed = found.pop("n"), found.pop("seed", 0)
-    return SymmetricSeparable(**found).sample(n, seed)
-
-
-RECIPES: dict[str, Callable[[str], Dataset]] = {"mixture": _mixture, "sphere": _sphere, "symmetric": _symmetric}
+SETTINGS: dict[str, Callable[[str, str], Any]] = {  # how the text of each setting is read, in whatever recipe
+    "dim": parse_whole_number,
+    "clusters": lambda _, value: parse_clusters(value),
+    "alpha": parse_real_number,
+    "scale": lambda key, value: value if value == "sqrt_dim" else parse_real_number(key, value),
+    "noise": parse_real_number,
+    "margin": parse_real_number,
+    "spread": parse_real_number,
+    "extra": parse_whole_number,
+    "rotate": parse_whole_number,
+    "dtype": lambda _, value: dtype_named(value),
+    "n": parse_whole_number,
+    "seed": parse_whole_number,
+    "balanced": parse_yes_or_no,
+}
+RECIPES: dict[str, tuple[Any, Sequence[str], Sequence[str]]] = {  # the recipe, its settings, those that must be there
+    "mixture": (
+        OrthonormalMixture,
+        ("dim", "clusters", "alpha", "scale", "noise", "rotate", "dtype", "n", "seed", "balanced"),
+        ("dim", "clusters", "alpha", "n"),
+    ),
+    "sphere": (NearlyOrthogonalSphere, ("dim", "dtype", "n", "seed"), ("dim", "n")),
+    "symmetric": (
+        SymmetricSeparable,
+        ("dim", "margin", "spread", "extra", "rotate", "dtype", "n", "seed"),
+        ("dim", "n"),
+    ),
+}

@@ -14,7 +14,7 @@ from polyrelu.checks import enough_memory, finite_number, floating_dtype, seed_n
 from polyrelu.data.dataset import Dataset
 from polyrelu.data.random_streams import Purpose, orthonormal_rows, stream
 from polyrelu.data.synthetic.mixture_rows import MixtureRows
-from polyrelu.data.synthetic.recipe import recipe_text
+from polyrelu.data.synthetic.recipe import changed_settings, recipe_text
 from polyrelu.errors import InputError, require
 
 
@@ -138,16 +138,7 @@ class OrthonormalMixture:
 
     def _name(self, n: int, seed: int, balanced: bool) -> str:
         """The recipe as text, without what is left at its default."""
-        return recipe_text(
-            "mixture",
-            dim=self.dim,
-            clusters=f"{self.positive}+{self.negative}",
-            alpha=self.alpha,
-            scale=None if self.scale == 1 else self.scale,
-            noise=self.noise,
-            rotate=self.rotate,
-            dtype=None if self.dtype == torch.float32 else self.dtype,
-            n=n,
-            seed=seed,
-            balanced=None if balanced else "no",
-        )
+        settings = changed_settings(self)
+        dim, clusters = settings.pop("dim"), f"{settings.pop('positive')}+{settings.pop('negative')}"
+        sampled = {"n": n, "seed": seed, "balanced": None if balanced else "no"}
+        return recipe_text("mixture", dim=dim, clusters=clusters, **settings, **sampled)

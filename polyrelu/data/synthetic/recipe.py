@@ -6,6 +6,7 @@ import difflib
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields
 from typing import Any
 
 import torch
@@ -28,7 +29,7 @@ def parse_recipe(text: str, keys: Mapping[str, Callable[[str, str], Any]], neede
     """The settings of ``kind:key=value,...``, the inverse of `recipe_text`.
 
     ``keys`` says how the text of each key is read, ``needed`` which must be there. Nothing is guessed: a key that is
-    unknown, said twice, empty or missing is an error that names it.
+    unknown, given twice, empty or missing is an error that names it.
     """
     kind, _, rest = text.partition(":")
     found: dict[str, Any] = {}
@@ -48,6 +49,12 @@ def parse_recipe(text: str, keys: Mapping[str, Callable[[str, str], Any]], neede
 def recipe_text(kind: str, **settings: object) -> str:
     """``kind:key=value,...`` in the given order; settings that are None are left out."""
     return kind + ":" + ",".join(f"{key}={_text(value)}" for key, value in settings.items() if value is not None)
+
+
+def changed_settings(recipe: Any) -> dict[str, Any]:
+    """The settings of a frozen recipe that are not at their default, by name, in order."""
+    values = {field.name: (getattr(recipe, field.name), field.default) for field in fields(recipe)}
+    return {name: value for name, (value, default) in values.items() if value != default}
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

@@ -13,7 +13,7 @@ from polyrelu.checks import enough_memory, floating_dtype, seed_number, whole_nu
 from polyrelu.data.dataset import Dataset
 from polyrelu.data.random_streams import Purpose, stream
 from polyrelu.data.rows import BLOCK
-from polyrelu.data.synthetic.recipe import recipe_text
+from polyrelu.data.synthetic.recipe import changed_settings, recipe_text
 
 
 @final
@@ -48,9 +48,7 @@ class NearlyOrthogonalSphere:
             rng = stream(seed, Purpose.SPHERE, 1 + number)
             g = rng.standard_normal((min(BLOCK, n - start), self.dim))
             X[start : start + BLOCK] = torch.from_numpy(g * (math.sqrt(self.dim) / np.linalg.norm(g, axis=1))[:, None])
-        dtype = None if self.dtype == torch.float32 else self.dtype
-        name = recipe_text("sphere", dim=self.dim, dtype=dtype, n=n, seed=seed)
-        return Dataset(X, _coins(n, seed), name=name)
+        return Dataset(X, _coins(n, seed), name=recipe_text("sphere", **changed_settings(self), n=n, seed=seed))
 
 
 def _coins(n: int, seed: int) -> torch.Tensor:

@@ -12,7 +12,7 @@ import torch
 from polyrelu.checks import enough_memory, finite_number, floating_dtype, seed_number, whole_number
 from polyrelu.data.dataset import Dataset
 from polyrelu.data.random_streams import Purpose, orthonormal_rows, stream
-from polyrelu.data.synthetic.recipe import recipe_text
+from polyrelu.data.synthetic.recipe import changed_settings, recipe_text
 from polyrelu.errors import require
 
 CLOSE, REACH, HINT = 0.2, 2.0, 30.0
@@ -103,7 +103,8 @@ class SymmetricSeparable:
         x = (torch.from_numpy(t)[:, None] * self._frame[0] + z).to(self.dtype)
         X = torch.cat([torch.stack([x, -x], 1).reshape(n, self.dim), self._extra_rows()])
         y = torch.cat([torch.tensor([1.0, -1.0]).repeat(n // 2), torch.ones(self.extra)])
-        return Dataset(X, y, name=self._name(n, seed))
+        settings = {"dim": self.dim, "margin": self.margin, **changed_settings(self)}  # the margin is always named
+        return Dataset(X, y, name=recipe_text("symmetric", **settings, n=n, seed=seed))
 
     @cached_property
     def _frame(self) -> torch.Tensor:
@@ -117,17 +118,3 @@ class SymmetricSeparable:
             parts[:2] = torch.tensor([[CLOSE, REACH], [CLOSE, -REACH]], dtype=torch.float64)[: self.extra]
             parts[2:, 0] = HINT * torch.arange(1, max(self.extra - 1, 1), dtype=torch.float64)
             return (self.margin * parts @ self._frame).to(self.dtype)
-
-    def _name(self, n: int, seed: int) -> str:
-        """The recipe as text, without what is left at its default."""
-        return recipe_text(
-            "symmetric",
-            dim=self.dim,
-            margin=self.margin,
-            spread=None if self.spread == 1 else self.spread,
-            extra=self.extra or None,
-            rotate=self.rotate,
-            dtype=None if self.dtype == torch.float32 else self.dtype,
-            n=n,
-            seed=seed,
-        )
