@@ -1,4 +1,4 @@
-"""Arrays in .npy and .npz files of anybody, read without trust.
+"""Arrays in .npy and .npz files, written whole and read without trusting them.
 
 Pickles are refused. A header that announces more numbers than the file holds is refused before any memory is taken,
 and so is an archive that unpacks to more than `RATIO` times its size (and more than `SMALL` bytes). Whatever is wrong
@@ -13,7 +13,7 @@ import tokenize
 import warnings
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, final
@@ -21,7 +21,7 @@ from typing import IO, Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from polyrelu.files import open_file
+from polyrelu.files import open_file, write_atomically
 
 SMALL, RATIO = 2**28, 200  # bytes that an archive may always unpack to; times its size: zeros alone are 229 and more
 DAMAGED = (
@@ -70,6 +70,16 @@ def read_npy(path: str | Path) -> NDArray[Any]:
         return _array(stream, Path(path).stat().st_size)
 
 
+def write_npz(path: str | Path, arrays: Mapping[str, Any], *, compressed: bool = False) -> Path:
+    """Write an .npz of these arrays, whole or not at all."""
+
+    def write(temporary: Path) -> None:
+        with temporary.open("wb") as stream:  # a bare name would get .npz appended
+            (np.savez_compressed if compressed else np.savez)(stream, **arrays)
+
+    return write_atomically(path, write)
+
+
 def map_npy(path: str | Path) -> NDArray[Any]:
     """The array of an .npy, which stays in its file."""
     with open_file(path) as stream:
@@ -115,7 +125,7 @@ def _header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
 
 
 def _require_held(shape: tuple[int, ...], dtype: np.dtype[Any], size: int) -> int:
-    """The count of numbers that ``size`` bytes are said to hold."""
+    """The count of numbers that the header announces; ValueError if ``size`` bytes cannot hold them."""
     numbers = math.prod(shape)
     if min(shape, default=0) < 0 or numbers * max(1, dtype.itemsize) > max(size, 0) or max(shape, default=0) > 2**62:
         raise ValueError(f"it announces {shape} numbers of type {dtype}, more than it holds")

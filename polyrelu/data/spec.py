@@ -1,4 +1,4 @@
-"""Data by what a person types: a file, a name or a recipe, read by one function."""
+"""The data that a text names: a file, an image set or a recipe, read by one function."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ def read(text: str, *, limit: int | None = None) -> Dataset:
     * a recipe, ``mixture:dim=1000,clusters=6+4,alpha=0.1,n=1000,seed=1`` (also ``sphere:`` and ``symmetric:``): the
       name of every set made by a recipe is such a text and reads back to the same bits; ``seed`` is 0 if not given
     * a name: ``digits`` (scikit-learn's 1797 images of 8 x 8, bundled), ``mnist``, ``mnist-full`` or ``cifar10``
-      (fetched once), then perhaps a split and coarser labels, as ``mnist:test:parity`` (images/image_sets.py, relabel.py), with
-      the fine label as the hidden sub-class
-    * a file (tables/): .npz or .safetensors with X (n, D), y (n,) and, if known, cluster and centres; .npy with its
-      labels beside it (X.npy and y.npy, train_X.npy and train_y.npy, else NAME.npy and NAME_y.npy); .csv or .parquet
-      with the label in the column called y, label, target or class, else in the last; then perhaps a random four
-      fifths or the rest of its rows and coarser labels, as ``embeddings.npz:train:mod10`` and
+      (fetched once), then perhaps a split and coarser labels, as ``mnist:test:parity`` (image_sets.py, relabel.py),
+      with the fine label as the hidden sub-class
+    * a file (tables/table.py): .npz or .safetensors with X (n, D), y (n,) and, if known, cluster and centres; .npy
+      with its labels beside it (X.npy and y.npy, train_X.npy and train_y.npy, else NAME.npy and NAME_y.npy); .csv or
+      .parquet with the label in the column called y, label, target or class, else in the last; then perhaps a random
+      four fifths or the rest of its rows and coarser labels, as ``embeddings.npz:train:mod10`` and
       ``embeddings.npz:test:mod10`` (splits.py, relabel.py)
 
     Labels are +1/-1 or 0..C-1. ``limit`` keeps the first so many rows, which must hold two classes.
@@ -88,7 +88,8 @@ def _read_recipe(text: str) -> Dataset:
     found = parse_recipe(text, {key: SETTINGS[key] for key in keys}, needed)
     n, seed, balanced = found.pop("n"), found.pop("seed", 0), found.pop("balanced", True)
     if recipe is not OrthonormalMixture:
-        return recipe(**found).sample(n, seed)
+        data: Dataset = recipe(**found).sample(n, seed)
+        return data
     found["positive"], found["negative"] = found.pop("clusters")
     mixture = OrthonormalMixture(**found)
     return mixture.sample(n, seed, balanced, lazy=n * mixture.dim > LARGE)

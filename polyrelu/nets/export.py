@@ -139,7 +139,7 @@ class _Best(nn.Module):
     def __init__(self, readout: ReadOut) -> None:
         super().__init__()
         self.net = readout.net
-        self.own = [(readout.of == one).nonzero()[:, 0].tolist() for one in range(readout.outputs)]
+        self.own = [(readout.class_of == one).nonzero()[:, 0].tolist() for one in range(readout.outputs)]
 
     def forward(self, X: Tensor) -> Tensor:
         logits = self.net(X)
@@ -175,7 +175,7 @@ def _model(net: PolyReLUNet | ReadOut, onnx: Any, about: Mapping[str, Any] | Non
     inner = net.net if isinstance(net, ReadOut) else net
     last = _logits(graph, inner)
     if isinstance(net, ReadOut):
-        last = _read_out(graph, last, net.of.tolist())
+        last = _read_out(graph, last, net.class_of.tolist())
     if net.outputs == 1:
         last = graph.node("Squeeze", last, graph.constant([1], np.int64))
     graph.node("Identity", last, to="logits")

@@ -25,38 +25,45 @@ class ReadOut(Net):
     Parameters
     ----------
     net : one logit for each sub-class
-    of : class of each sub-class; every class 0..C-1 has at least one, C >= 2
+    class_of : class of each sub-class; every class 0..C-1 has at least one, C >= 2
     """
 
-    of: Tensor
+    class_of: Tensor
 
-    def __init__(self, net: PolyReLUNet, of: Sequence[int] | Tensor) -> None:
+    def __init__(self, net: PolyReLUNet, class_of: Sequence[int] | Tensor) -> None:
         require(isinstance(net, PolyReLUNet), "net", type(net).__name__, "a PolyReLUNet with a logit a sub-class")
-        listed = of.tolist() if isinstance(of, Tensor) else of
-        require(isinstance(listed, Sequence) and len(listed) > 0, "of", of, "a list: the class of each sub-class")
-        classes = [whole_number("of", one, least=0) for one in listed]
-        require(len(classes) == net.outputs, "of", f"{len(classes)} classes", f"{net.outputs}, one a logit of the net")
+        listed = class_of.tolist() if isinstance(class_of, Tensor) else class_of
+        require(
+            isinstance(listed, Sequence) and len(listed) > 0,
+            "class_of",
+            class_of,
+            "a list: the class of each sub-class",
+        )
+        classes = [whole_number("class_of", one, least=0) for one in listed]
+        require(
+            len(classes) == net.outputs, "class_of", f"{len(classes)} classes", f"{net.outputs}, one a logit of the net"
+        )
         every = set(classes) == set(range(max(classes) + 1)) and len(set(classes)) >= 2
-        require(every, "of", classes, "classes 0..C-1, C >= 2, each of them at least once")
+        require(every, "class_of", classes, "classes 0..C-1, C >= 2, each of them at least once")
         super().__init__(net.dim, len(set(classes)), {})
         self.net = net
-        self.register_buffer("of", torch.tensor(classes, device=net.weight.device), persistent=False)
+        self.register_buffer("class_of", torch.tensor(classes, device=net.weight.device), persistent=False)
 
     def check_settings(self) -> None:
         """An InputError if the net or the classes were changed, since this was made, to what no constructor accepts."""
         super().check_settings()
         require(isinstance(self.net, PolyReLUNet), "net.net", type(self.net).__name__, "a PolyReLUNet")
         self.net.check_settings()
-        self.check_shapes(of=(self.net.outputs,))
-        whole = not self.of.is_floating_point() and set(self.of.tolist()) == set(range(self.outputs))
-        require(whole, "of", self.of.tolist(), f"classes 0..{self.outputs - 1}, each of them at least once")
+        self.check_shapes(class_of=(self.net.outputs,))
+        whole = not self.class_of.is_floating_point() and set(self.class_of.tolist()) == set(range(self.outputs))
+        require(whole, "class_of", self.class_of.tolist(), f"classes 0..{self.outputs - 1}, each of them at least once")
         require(self.dim == self.net.dim, "dim", self.dim, f"{self.net.dim}, as of the net that is read out")
 
     def forward(self, X: Tensor) -> Tensor:
         """Scores (n, C) of the rows of ``X`` (n, dim)."""
         logits = self.net(X)
         nothing = logits.new_full((len(logits), self.outputs), -torch.inf)
-        scores: Tensor = nothing.scatter_reduce(1, self.of.expand(len(logits), -1), logits, "amax")
+        scores: Tensor = nothing.scatter_reduce(1, self.class_of.expand(len(logits), -1), logits, "amax")
         return scores
 
     @checked
@@ -65,15 +72,15 @@ class ReadOut(Net):
 
         Where its logit 0 is the largest, the class of ``own`` is read out.
         """
-        require(0 <= own < len(self.of), "own", own, f"a sub-class, from 0 to {len(self.of) - 1}")
-        keep = torch.cat([self.of.new_tensor([own]), (self.of != self.of[own]).nonzero()[:, 0]])
+        require(0 <= own < len(self.class_of), "own", own, f"a sub-class, from 0 to {len(self.class_of) - 1}")
+        keep = torch.cat([self.class_of.new_tensor([own]), (self.class_of != self.class_of[own]).nonzero()[:, 0]])
         chosen = ("output", "bias")
         tensors = {name: one[keep] if name in chosen else one for name, one in self.net.state_dict().items()}
         return PolyReLUNet.restore({**self.net.config(), "outputs": len(keep)}, tensors)
 
     def config(self) -> dict[str, Any]:
         """The net's config and the class of each sub-class."""
-        return {"net": self.net.config(), "of": self.of.tolist()}
+        return {"net": self.net.config(), "of": self.class_of.tolist()}
 
     @classmethod
     def restore(cls, config: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> ReadOut:

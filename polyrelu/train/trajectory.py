@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import nn
 
-from polyrelu.arrays import DAMAGED, read_npz
+from polyrelu.arrays import DAMAGED, read_npz, write_npz
 from polyrelu.checks import checked
 from polyrelu.errors import InputError, require
-from polyrelu.files import parse_json, write_atomically
+from polyrelu.files import parse_json
 from polyrelu.train.stopping import Status
 
 FORMAT = "polyrelu-trajectory-1"
@@ -148,12 +148,7 @@ class Trajectory:
             "settings": self.settings,
         }
         arrays = {part.name: getattr(self.history, part.name) for part in fields(self.history)}
-
-        def write(temporary: Path) -> None:
-            with temporary.open("wb") as stream:  # a bare name would get .npz appended
-                np.savez_compressed(stream, about=json.dumps(about), **arrays)
-
-        return write_atomically(path, write)
+        return write_npz(path, {"about": json.dumps(about), **arrays}, compressed=True)
 
     @classmethod
     @checked

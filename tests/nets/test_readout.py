@@ -52,7 +52,7 @@ def test_one_sub_class_against_those_of_other_classes():
 def test_another_type_and_a_copy_decide_alike():
     read, X = ReadOut(head(), OF), torch.randn(6, 5, generator=torch.Generator().manual_seed(0))
     double = copy.deepcopy(read).double()
-    assert double.dtype == torch.float64 and read.dtype == torch.float32 and double.of.tolist() == list(OF)
+    assert double.dtype == torch.float64 and read.dtype == torch.float32 and double.class_of.tolist() == list(OF)
     torch.testing.assert_close(double(X.double()), read(X).double(), rtol=1e-5, atol=1e-5)
 
 

@@ -68,7 +68,7 @@ def honest(net, X, y, found, norm=2.0):
 def test_the_maximum_holds_to_half_the_distance_of_the_centres(p):
     # At a centre the nearest broken point has x_t = x_s: sqrt(1/2), however many sub-classes; a sum has 1/sqrt(K).
     net = centres(p, (0, 0, 0, 1, 1, 1), dim=8)
-    X, y = torch.eye(6, 8, dtype=DOUBLE)[2:4], net.of[2:4]
+    X, y = torch.eye(6, 8, dtype=DOUBLE)[2:4], net.class_of[2:4]
     found = bracket(net, X, y)
     honest(net, X, y, found)
     torch.testing.assert_close(found.upper, torch.full((2,), math.sqrt(0.5), dtype=DOUBLE), rtol=1e-5, atol=0)

@@ -62,7 +62,7 @@ class Scores:
             bias=np.zeros(S) if inner.bias is None else numbers(inner.bias),
             centre=np.zeros(D) if inner.centre is None else numbers(inner.centre),
             divisor=np.ones(D),
-            of=np.array(net.of.tolist() if net is not inner else range(S), dtype=np.int64),
+            of=np.array(net.class_of.tolist() if net is not inner else range(S), dtype=np.int64),
             normalised=bool(inner.normalise_input) and inner.p > 1,
             single=S == 1,
         )

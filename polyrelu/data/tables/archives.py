@@ -30,18 +30,18 @@ def label_file(path: Path) -> Path:
     return path.with_name(stem + path.suffix)
 
 
-def npz(path: Path, label: str | None, fine: str | None, like: str | None) -> Found:
+def npz(path: Path, label: str | None, fine: str | None, usual_label: str | None) -> Found:
     """The arrays of a set by the names X, y, fine, cluster, centres, and what was guessed.
 
-    ``label`` and ``fine`` are names that must be there; ``like`` is what a head's labels were called, if it is there.
+    ``label`` and ``fine`` are names that must be there; ``usual_label``, what a head's labels were called, need not.
     """
     if is_npy(path):
         raise InputError(f"data={path}: expected an .npz archive, this is a single array; name it .npy.")
     with open_npz(path) as stored:
-        return _named(stored.names, stored.__getitem__, path, label or _there(like, stored.names), fine)
+        return _select_arrays(stored.names, stored.__getitem__, path, label, fine, usual_label)
 
 
-def safetensors(path: Path, label: str | None, fine: str | None, like: str | None) -> Found:
+def safetensors(path: Path, label: str | None, fine: str | None, usual_label: str | None) -> Found:
     """The same out of a .safetensors file; a saved net is refused."""
     with safe_open(path, framework="pt") as file:
         if (file.metadata() or {}).get("format") == "polyrelu-net":
@@ -52,24 +52,23 @@ def safetensors(path: Path, label: str | None, fine: str | None, like: str | Non
             plain: NDArray[Any] = (tensor.float() if tensor.dtype == torch.bfloat16 else tensor).numpy()
             return plain
 
-        names = list(file.keys())
-        return _named(names, array, path, label or _there(like, names), fine)
+        return _select_arrays(list(file.keys()), array, path, label, fine, usual_label)
 
 
-def npy(path: Path, label: str | None, fine: str | None, like: str | None) -> Found:
+def npy(path: Path, label: str | None, fine: str | None, usual_label: str | None) -> Found:
     """Rows stay in the file and are read by blocks; labels come from the file beside it, or the one that is named."""
     found = {"X": map_npy(path)}
-    said = []
+    notes = []
     for part, given in (("y", label), ("fine", fine)):
-        file = _beside(path, part, given) if given else label_file(path)
+        file = _existing_file(path, part, given) if given else label_file(path)
         if given or (part == "y" and file.is_file()):
             found[part] = read_npy(file)
         if part == "y" and not given and file.is_file():
-            said.append(f"Labels are those in {file.name}.")
-    return found, said, None
+            notes.append(f"Labels are those in {file.name}.")
+    return found, notes, None
 
 
-def _beside(path: Path, part: str, given: str) -> Path:
+def _existing_file(path: Path, part: str, given: str) -> Path:
     file = next((file for file in (Path(given), path.parent / given) if is_file(file)), None)
     option = "label" if part == "y" else part
     require(file is not None, option, given, f"an .npy file, here or beside {path.name}")
@@ -77,14 +76,16 @@ def _beside(path: Path, part: str, given: str) -> Path:
     return file
 
 
-def _there(like: str | None, names: Sequence[str]) -> str | None:
-    return like if like in names else None
-
-
-def _named(
-    names: Sequence[str], array: Callable[[str], NDArray[Any]], path: Path, label: str | None, fine: str | None
+def _select_arrays(
+    names: Sequence[str],
+    array: Callable[[str], NDArray[Any]],
+    path: Path,
+    label: str | None,
+    fine: str | None,
+    usual_label: str | None,
 ) -> Found:
     """X by its usual names; y by the name given or its usual ones; only what is wanted is read."""
+    label = label or (usual_label if usual_label in names else None)
     holds = f"it holds {', '.join(names) or 'nothing'}"
     for option, given in (("label", label), ("fine", fine)):
         require(given is None or given in names, option, given, f"the name of an array in {path.name}, {holds}")
@@ -99,6 +100,7 @@ def _named(
     if fine is not None:
         found["fine"] = array(fine)
     found |= {name: array(name) for name in EXTRA if name in names}
-    usual = (rows in "Xx", y is None or y == "y" or label is not None)
-    said = [f"Rows are the array {rows!r}."] * (not usual[0]) + [f"Labels are the array {y!r}."] * (not usual[1])
-    return found, said, y
+    notes = [] if rows in "Xx" else [f"Rows are the array {rows!r}."]
+    if y not in (None, "y") and label is None:
+        notes.append(f"Labels are the array {y!r}.")
+    return found, notes, y

@@ -1,4 +1,4 @@
-"""Which column of a table is what: features, label, sub-class, or left out; guesses are said."""
+"""Which column of a table is what: features, label, sub-class, or left out; what was guessed is noted."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Layout:
     label: int | None
     fine: int | None
     text: frozenset[int]
-    said: tuple[str, ...]
+    notes: tuple[str, ...]
 
     def name(self, column: int) -> str:
         """What messages call a column."""
@@ -72,29 +72,29 @@ def lay_out(
     """
     enough = "at least one column of numbers" + " and one of labels, separated by commas" * (takes is None)
     require(len(names) >= (2 if takes is None else 1), "data", path, enough)
-    said: list[str] = []
+    notes: list[str] = []
     if takes is not None and label is None and (takes.label in names if headed else takes.numbered(len(names))):
         label = takes.label
-    at_label, at_fine = (_named(*given, names, headed, path) for given in (("label", label), ("fine", fine)))
-    chosen = _all_of(takes.names, names, path) if takes is not None and takes.names is not None and headed else []
+    at_label, at_fine = (_column_of(*given, names, headed, path) for given in (("label", label), ("fine", fine)))
+    chosen = _places_of(takes.names, names, path) if takes is not None and takes.names is not None and headed else []
     free = [i for i in range(len(names)) if i not in (at_label, at_fine, *chosen)]
     rows = [i for i in free if headed and names[i].lower() in IDS]
     free = [i for i in free if i not in rows]
     if at_label is None and headed:
         usual = {names[i].lower(): i for i in reversed(free)}
         at_label = next((usual[name] for name in LABELS if name in usual), None)
-        said += [f"Labels are in column {names[at_label]!r}."] if at_label is not None else []
+        notes += [f"Labels are in column {names[at_label]!r}."] if at_label is not None else []
     if at_label is None and free and (takes is None or (not chosen and (free[-1] in text or len(free) > takes.count))):
         at_label = free[-1]
         name = repr(names[at_label]) if headed else f"number {at_label + 1}"
-        said.append(f"Labels are taken from the last column, {name}; --label NAME names another.")
+        notes.append(f"Labels are taken from the last column, {name}; --label NAME names another.")
     free = [i for i in free if i != at_label]
     left = rows + [i for i in free if chosen or (i in text and distinct(i))]
     features = chosen or [i for i in free if i not in left]
     if left:
         shown = ", ".join(repr(names[i]) if headed else f"number {i + 1}" for i in left[:5]) + ", ..." * (len(left) > 5)
         why = "the head does not take them" if chosen else "they number or name the rows"
-        said.append(f"Columns left out, for {why}: {shown}.")
+        notes.append(f"Columns left out, for {why}: {shown}.")
     require(bool(features), "data", path, "at least one column of numbers beside the labels")
     twice = next((names[i] for i in features if headed and names.count(names[i]) > 1), None)
     require(twice is None, "data", path, f"a name of its own for every column, {twice!r} is there twice")
@@ -103,7 +103,7 @@ def lay_out(
             f"data={path}: has {len(features)} columns beside the labels, but the head takes {takes.count}."
         )
     kept = tuple(names) if headed else None
-    return Layout(path, len(names), kept, tuple(features), at_label, at_fine, frozenset(text), tuple(said))
+    return Layout(path, len(names), kept, tuple(features), at_label, at_fine, frozenset(text), tuple(notes))
 
 
 def label_column(cells: NDArray[Any], text: bool, layout: Layout, column: int, first: int = 0) -> NDArray[Any]:
@@ -170,28 +170,28 @@ def is_number_text(cell: str) -> bool:
     return True
 
 
-def _named(option: str, given: str | None, names: Sequence[str], headed: bool, path: Path) -> int | None:
+def _column_of(option: str, given: str | None, names: Sequence[str], headed: bool, path: Path) -> int | None:
     """The column called ``given``; without a header, the column of that number, counted from 1."""
     if given is None:
         return None
     if headed:
-        require(given in names, option, given, f"a column of {path.name}, it has {_some(names)}")
+        require(given in names, option, given, f"a column of {path.name}, it has {_shortened(names)}")
         return list(names).index(given)
     good = given.isdecimal() and 1 <= int(given) <= len(names)
     require(good, option, given, f"a column number from 1 to {len(names)}: {path.name} has no header")
     return int(given) - 1
 
 
-def _all_of(wanted: Sequence[str], names: Sequence[str], path: Path) -> list[int]:
+def _places_of(wanted: Sequence[str], names: Sequence[str], path: Path) -> list[int]:
     place = {name: i for i, name in reversed(list(enumerate(names)))}
     missing = [name for name in wanted if name not in place]
     more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
     if missing:
         raise InputError(
-            f"data={path}: has no column {missing[0]!r}{more}, which the head takes; it has {_some(names)}."
+            f"data={path}: has no column {missing[0]!r}{more}, which the head takes; it has {_shortened(names)}."
         )
     return [place[name] for name in wanted]
 
 
-def _some(names: Sequence[str]) -> str:
+def _shortened(names: Sequence[str]) -> str:
     return ", ".join(names[:8]) + (f", ... ({len(names)} in all)" if len(names) > 8 else "")

@@ -1,4 +1,4 @@
-"""Tables of people's own: rows, labels of any kind and names of columns; whatever was guessed is said.
+"""Tables in files: rows, labels of any kind and names of columns; what was guessed is noted.
 
 .npz, .safetensors   arrays by their usual names: X, embeddings, features, ... and y, label, target, ...
 .npy                 rows that stay in the file; labels beside it (X.npy and y.npy, NAME.npy and NAME_y.npy)
@@ -20,19 +20,16 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors import SafetensorError
 
-from polyrelu import arrays
-from polyrelu.arrays import OBJECTS, map_npy
+from polyrelu.arrays import DAMAGED, OBJECTS, map_npy
 from polyrelu.data.rows import BLOCK
 from polyrelu.data.splits import split_rows
-from polyrelu.data.tables import archives as _archives
-from polyrelu.data.tables import csv_parquet as _sheets
+from polyrelu.data.tables import archives, csv_parquet
 from polyrelu.data.tables.columns import InputSchema, as_whole_numbers
 from polyrelu.errors import InputError, require
 from polyrelu.files import exists, is_file
 
-ARCHIVES = {".npz": _archives.npz, ".npy": _archives.npy, ".safetensors": _archives.safetensors}
+ARCHIVES = {".npz": archives.npz, ".npy": archives.npy, ".safetensors": archives.safetensors}
 TABLE_SUFFIXES = (".npz", ".npy", ".csv", ".parquet", ".safetensors")
-DAMAGED = (*arrays.DAMAGED, csv.Error, SafetensorError)
 
 
 @final
@@ -43,7 +40,7 @@ class Table:
     X : (n, D) numbers; a memory-mapped .npy stays in its file
     y, fine : (n,) labels and sub-classes as int64, float64, bool or text; None where there are none
     features, label : names of the columns of X and of the labels, None if the file has no names
-    said : sentences on what was guessed or left out
+    notes : sentences on what was guessed or left out
     extra : ``cluster`` and ``centres`` of an archive that holds them
     """
 
@@ -53,7 +50,7 @@ class Table:
     features: tuple[str, ...] | None = None
     label: str | None = None
     name: str = "data"
-    said: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     def __len__(self) -> int:
@@ -92,8 +89,8 @@ def read_table_file(
     alike = _check(checked, str(path))
     if alike and takes is None:
         shown = ", ".join(checked.column(i) for i in alike[:5]) + ", ..." * (len(alike) > 5)
-        said = f"{len(alike)} of {X.shape[1]} columns hold the same number in every row: {shown}."
-        checked = replace(checked, said=(*checked.said, said))
+        notes = f"{len(alike)} of {X.shape[1]} columns hold the same number in every row: {shown}."
+        checked = replace(checked, notes=(*checked.notes, notes))
     return checked
 
 
@@ -109,9 +106,9 @@ def read_table_blocks(
     path, start = Path(path), 0
     if path.suffix.lower() == ".csv":
         _require_file(path)
-        with _told(path):
-            for chunk in _sheets.csv_chunks(path, label, fine, takes):
-                table = _sheet(path, chunk)
+        with _errors_name_the_file(path):
+            for chunk in csv_parquet.csv_chunks(path, label, fine, takes):
+                table = _column_table(path, chunk)
                 _check(table, str(path), start)
                 yield table
                 start += len(table)
@@ -134,12 +131,12 @@ def open_table(
     path = Path(path)
     suffix = path.suffix.lower()
     _require_file(path)
-    with _told(path):
+    with _errors_name_the_file(path):
         if suffix == ".csv":
-            return _joined(path, list(_sheets.csv_chunks(path, label, fine, takes)))
+            return _join(path, list(csv_parquet.csv_chunks(path, label, fine, takes)))
         if suffix == ".parquet":
-            return _sheet(path, _sheets.parquet(path, label, fine, takes))
-        return _archive(path, *ARCHIVES[suffix](path, label, fine, takes and takes.label), takes)
+            return _column_table(path, csv_parquet.parquet(path, label, fine, takes))
+        return _archive_table(path, *ARCHIVES[suffix](path, label, fine, takes and takes.label), takes)
 
 
 def _require_file(path: Path) -> None:
@@ -153,21 +150,21 @@ def as_floats(X: NDArray[Any]) -> NDArray[Any]:
     return X.astype(np.float32 if X.dtype.itemsize <= 2 else np.float64) if X.dtype.kind in "iub" else X
 
 
-def _archive(
-    path: Path, parts: _archives.Arrays, said: list[str], label: str | None, takes: InputSchema | None
+def _archive_table(
+    path: Path, parts: archives.Arrays, notes: list[str], label: str | None, takes: InputSchema | None
 ) -> Table:
     X = parts["X"]
     if "cluster" in parts:
         good = parts["cluster"].shape == X.shape[:1]
         require(good, "data", path, f"a cluster for each row of X, {X.shape[:1]}, not {parts['cluster'].shape}")
-    y, fine = (None if name not in parts else _column(parts[name]) for name in ("y", "fine"))
+    y, fine = (None if name not in parts else _label_array(parts[name]) for name in ("y", "fine"))
     if takes is not None and X.ndim == 2 and X.shape[1] != takes.count:
         raise InputError(f"data={path}: has {X.shape[1]} columns, but the head takes {takes.count}.")
-    extra = {name: parts[name] for name in _archives.EXTRA if name in parts}
-    return Table(X, y, fine, None, label, path.name, tuple(said), extra)
+    extra = {name: parts[name] for name in archives.EXTRA if name in parts}
+    return Table(X, y, fine, None, label, path.name, tuple(notes), extra)
 
 
-def _column(values: NDArray[Any]) -> NDArray[Any]:
+def _label_array(values: NDArray[Any]) -> NDArray[Any]:
     """Labels of an archive: (n, 1) is (n,), bytes are text, whole floats are whole numbers."""
     values = values.reshape(1) if values.ndim == 0 else values
     values = values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
@@ -178,20 +175,20 @@ def _column(values: NDArray[Any]) -> NDArray[Any]:
     return values
 
 
-def _sheet(path: Path, chunk: _sheets.Chunk) -> Table:
+def _column_table(path: Path, chunk: csv_parquet.Chunk) -> Table:
     X, y, fine, layout = chunk
     features = None if layout.names is None else tuple(layout.names[i] for i in layout.features)
     label = None
     if layout.label is not None:
         label = str(layout.label + 1) if layout.names is None else layout.names[layout.label]
-    return Table(X, y, fine, features, label, path.name, layout.said)
+    return Table(X, y, fine, features, label, path.name, layout.notes)
 
 
-def _joined(path: Path, chunks: list[_sheets.Chunk]) -> Table:
+def _join(path: Path, chunks: list[csv_parquet.Chunk]) -> Table:
     y, fine = (
         None if chunks[0][part] is None else np.concatenate([chunk[part] for chunk in chunks]) for part in (1, 2)
     )
-    return _sheet(path, (np.concatenate([chunk[0] for chunk in chunks]), y, fine, chunks[0][3]))
+    return _column_table(path, (np.concatenate([chunk[0] for chunk in chunks]), y, fine, chunks[0][3]))
 
 
 def _check_shapes(table: Table, path: str) -> None:
@@ -232,13 +229,13 @@ def _check(table: Table, path: str, start: int = 0) -> list[int]:
 
 
 @contextmanager
-def _told(path: Path) -> Iterator[None]:
-    """A damaged file in one line."""
+def _errors_name_the_file(path: Path) -> Iterator[None]:
+    """Whatever a damaged file raises becomes one InputError that names it."""
     try:
         yield
     except InputError:
         raise
-    except DAMAGED as error:
+    except (*DAMAGED, csv.Error, SafetensorError) as error:
         reason = str(error).strip().split("\n")[0] or type(error).__name__
         if reason.startswith(OBJECTS):
             raise InputError(

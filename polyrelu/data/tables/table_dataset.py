@@ -1,7 +1,7 @@
-"""People's own files as a `Dataset`: what `table` reads, with labels that are +1/-1 or 0, 1, ..., C-1.
+"""A file as a `Dataset`: what `table` reads, with labels that are +1/-1 or 0, 1, ..., C-1.
 
 What a file holds is turned into numbers as exactly as they are stored (whole numbers become floats that hold them, a
-table of text becomes float64); scaling is left to people.
+table of text becomes float64); nothing is scaled.
 """
 
 from __future__ import annotations

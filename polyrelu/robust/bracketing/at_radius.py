@@ -103,7 +103,7 @@ def _quadratic_proof(net: Net, X: Tensor, y: Tensor, radius: float, arithmetic: 
         proven[right] = quadratic(inner, X[right], y[right]) > radius
         return proven
     with torch.no_grad():
-        winner = torch.where(net.of == y[right, None], inner(X[right]), -torch.inf).argmax(dim=1)
+        winner = torch.where(net.class_of == y[right, None], inner(X[right]), -torch.inf).argmax(dim=1)
     for own in sorted(set(winner.tolist())):
         here = right[winner == own]
         first = torch.zeros(len(here), dtype=torch.long, device=X.device)

@@ -205,7 +205,7 @@ def _lower_to_attack(score: nn.Module, net: PolyReLUNet, X: Tensor, y: Tensor, f
     if net.outputs == 1:
         broken = y[over] * logits[:, 0] < -off[:, 0]
     else:
-        classes = score.of if isinstance(score, ReadOut) else torch.arange(net.outputs, device=y.device)
+        classes = score.class_of if isinstance(score, ReadOut) else torch.arange(net.outputs, device=y.device)
         own = classes == y[over, None]
         most = (logits + off).masked_fill(~own, -torch.inf).amax(dim=1)
         broken = (logits - off).masked_fill(own, -torch.inf).amax(dim=1) > most

@@ -87,7 +87,7 @@ def _single_ball(job: Job) -> Bounds:
     net, reduced = readout_of(job), job.reduced
     assert reduced is not None
     winner = ranked(net, job.X, job.y)[:, 0]
-    rivals = net.of != job.y[:, None]
+    rivals = net.class_of != job.y[:, None]
     rows = reduced.rows(job.X, winner)
     rows = rows.only(rivals[rows.point, rows.rival])
     step = shortest_steps(rows, nearest_boundary_points(reduced, rows, STARTS)) @ reduced.Q
@@ -98,7 +98,7 @@ def _single_ball(job: Job) -> Bounds:
 def raise_by_next_subclasses(job: Job, lower: Tensor, broken: Perturbations) -> None:
     """Raise ``lower`` by the next sub-classes of the own class, where they win at the point too and it falls short."""
     net, X = readout_of(job), job.X
-    order, rivals = ranked(net, X, job.y), net.of != job.y[:, None]
+    order, rivals = ranked(net, X, job.y), net.class_of != job.y[:, None]
     with torch.no_grad():
         logits = net.net(X)
     least = torch.where(rivals, logits, -torch.inf).amax(dim=1)
@@ -135,4 +135,4 @@ def _winners(job: Job) -> Tensor:
 def ranked(net: ReadOut, X: Tensor, y: Tensor) -> Tensor:
     """(n, S): all sub-classes, those of the own class first, by their logits at the point."""
     with torch.no_grad():
-        return torch.where(net.of == y[:, None], net.net(X), -torch.inf).argsort(dim=1, descending=True)
+        return torch.where(net.class_of == y[:, None], net.net(X), -torch.inf).argsort(dim=1, descending=True)

@@ -106,7 +106,7 @@ def diagnose(settings: DiagnosisSettings, tell: Tell) -> RobustnessReport:
         points=settings.points,
         tell=tell,
     )
-    report.notes += [*_notes(settings, len(table), len(train), len(test)), *table.said]
+    report.notes += [*_notes(settings, len(table), len(train), len(test)), *table.notes]
     tell("writing the page")
     rival = best_rival(report).measured.broken_at
     discover = report.head is not None and report.head.measured.broken_at <= AHEAD * rival

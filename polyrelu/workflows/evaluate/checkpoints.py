@@ -10,8 +10,7 @@ from typing import final
 import numpy as np
 import torch
 
-from polyrelu.arrays import DAMAGED, open_npz
-from polyrelu.files import write_atomically
+from polyrelu.arrays import DAMAGED, open_npz, write_npz
 from polyrelu.robust import Bracket, BracketStatus, check_norm
 
 SIZE = 100  # points in a part: seconds to a minute of work
@@ -40,12 +39,7 @@ def write_part(folder: Path, part: Part, fingerprint: str) -> None:
         "seconds": np.array(part.seconds),
         "fingerprint": np.array(fingerprint),
     }
-
-    def write(temporary: Path) -> None:
-        with temporary.open("wb") as stream:
-            np.savez(stream, **arrays)  # type: ignore[arg-type]
-
-    write_atomically(_path(folder, part.start), write)
+    write_npz(_path(folder, part.start), arrays)
 
 
 def read_part(folder: Path, start: int, count: int, fingerprint: str) -> Part | None:

@@ -186,8 +186,8 @@ def _measured(
     line, radii = curve(found), typical * np.array(FRACTIONS)
     save(head, settings.out, table, typical)
     said = (
-        *table.said,
-        *(f"{settings.test}: {one}" for one in test.said if settings.test),
+        *table.notes,
+        *(f"{settings.test}: {one}" for one in test.notes if settings.test),
         *[f"{strange} rows to measure on are of no class of the head: they count as wrong, and are not certified."]
         * (strange > 0),
         *warned,

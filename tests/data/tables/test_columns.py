@@ -34,9 +34,9 @@ def test_labels_by_the_name_given_a_usual_one_or_the_last():
     assert laid(["a", "b", "c"], label="a").label == 0
     assert laid(["a", "target", "c"]).label == 1
     found = laid(["a", "b", "c"])
-    assert found.label == 2 and found.features == (0, 1) and "last column, 'c'" in found.said[0]
+    assert found.label == 2 and found.features == (0, 1) and "last column, 'c'" in found.notes[0]
     found = laid(["1", "y", "3"], headed=False)  # a cell of the first row, and no name
-    assert found.label == 2 and found.names is None and "number 3" in found.said[0]
+    assert found.label == 2 and found.names is None and "number 3" in found.notes[0]
     assert laid(["a", "b", "c"], fine="b").fine == 1 and laid(["a", "b", "c"], fine="b").features == (0,)
 
 
@@ -48,9 +48,9 @@ def test_row_numbers_are_left_out_by_name_only_where_there_are_names():
 def test_text_is_left_out_where_it_names_the_rows_and_only_there():
     assert laid(["a", "b", "y"], text=[0], distinct=[0]).features == (1,)
     assert laid(["a", "b", "y"], text=[0]).features == (0, 1)  # refused later, by its cell
-    many = laid([*"abcdef", "g", "y"], text=range(6), distinct=range(6)).said[-1]
+    many = laid([*"abcdef", "g", "y"], text=range(6), distinct=range(6)).notes[-1]
     assert many.endswith(", ....") and "'f'" not in many
-    five = laid([*"abcde", "g", "y"], text=range(5), distinct=range(5)).said[-1]
+    five = laid([*"abcde", "g", "y"], text=range(5), distinct=range(5)).notes[-1]
     assert "..." not in five and "'e'" in five
 
 
@@ -243,11 +243,11 @@ def test_what_is_guessed_is_said_and_nothing_else(tmp_path, suffix):
         return path
 
     X, y, other = np.eye(3), np.array([0, 1, 0]), np.array([2, 2, 3])
-    assert open_table(written(X=X, y=y)).said == () and open_table(written(X=X)).said == ()
-    assert open_table(written(x=X, y=y)).said == ()
-    assert open_table(written(X=X, target=y)).said == ("Labels are the array 'target'.",)
-    assert open_table(written(X=X, target=y), label="target").said == ()
-    assert open_table(written(features=X, y=y)).said == ("Rows are the array 'features'.",)
+    assert open_table(written(X=X, y=y)).notes == () and open_table(written(X=X)).notes == ()
+    assert open_table(written(x=X, y=y)).notes == ()
+    assert open_table(written(X=X, target=y)).notes == ("Labels are the array 'target'.",)
+    assert open_table(written(X=X, target=y), label="target").notes == ()
+    assert open_table(written(features=X, y=y)).notes == ("Rows are the array 'features'.",)
     both = written(X=X, y=y, mine=other)
     assert open_table(both, label="mine").y.tolist() == [2, 2, 3]
     assert open_table(both, takes=InputSchema(3, None, "mine")).y.tolist() == [2, 2, 3]
@@ -259,12 +259,12 @@ def test_what_is_guessed_is_said_and_nothing_else(tmp_path, suffix):
 
 def test_labels_beside_rows_are_said_only_where_they_were_guessed(tmp_path):
     np.save(tmp_path / "a.npy", np.eye(3))
-    assert open_table(tmp_path / "a.npy").said == () and open_table(tmp_path / "a.npy").y is None
+    assert open_table(tmp_path / "a.npy").notes == () and open_table(tmp_path / "a.npy").y is None
     np.save(tmp_path / "a_y.npy", np.array([0, 1, 0]))
     found = open_table(tmp_path / "a.npy")
-    assert found.said == ("Labels are those in a_y.npy.",) and found.fine is None
+    assert found.notes == ("Labels are those in a_y.npy.",) and found.fine is None
     np.save(tmp_path / "mine.npy", np.array([2, 2, 3]))
     found = open_table(tmp_path / "a.npy", label="mine.npy")
-    assert found.said == () and found.y.tolist() == [2, 2, 3]
+    assert found.notes == () and found.y.tolist() == [2, 2, 3]
     found = open_table(tmp_path / "a.npy", fine="mine.npy")
     assert found.fine.tolist() == [2, 2, 3] and found.y.tolist() == [0, 1, 0]

@@ -47,7 +47,7 @@ def test_a_table_with_names_and_text_labels(tmp_path):
     assert found.y.tolist() == WORDS
     assert found.features == ("a", "b", "c")
     assert found.label == "species"
-    assert found.said == ("Labels are taken from the last column, 'species'; --label NAME names another.",)
+    assert found.notes == ("Labels are taken from the last column, 'species'; --label NAME names another.",)
 
 
 @pytest.mark.parametrize("name", ["y", "Label", "target", "CLASS", "labels"])
@@ -56,7 +56,7 @@ def test_a_usual_name_of_the_labels_is_found_anywhere(tmp_path, name):
     found = read_table_file(path)
     assert found.X.tolist() == [[1, 2], [3, 5]]
     assert found.y.tolist() == ["cat", "dog"]
-    assert found.said == (f"Labels are in column {name!r}.",)
+    assert found.notes == (f"Labels are in column {name!r}.",)
 
 
 def test_label_and_fine_columns_that_are_named(tmp_path):
@@ -65,7 +65,7 @@ def test_label_and_fine_columns_that_are_named(tmp_path):
     assert found.X.tolist() == [[1, 2], [3, 5], [4, 6]]
     assert found.y.tolist() == ["cat", "dog", "cat"]
     assert found.fine.tolist() == ["tabby", "poodle", "tabby"]
-    assert found.said == ()
+    assert found.notes == ()
     refused(path, "label=sort: expected a column of a.csv, it has breed, a, kind, b", label="sort")
     refused(path, "fine=sort: expected a column", label="kind", fine="sort")
 
@@ -89,14 +89,14 @@ def test_columns_that_pandas_numbers_are_a_header(tmp_path):
 def test_a_column_that_numbers_the_rows_is_left_out(tmp_path, name):
     found = read_table_file(write(tmp_path / "a.csv", f"{name},a,b,y", "0,5,6,1", "1,6,7,0"))
     assert found.X.tolist() == [[5, 6], [6, 7]]
-    assert f"Columns left out, for they number or name the rows: {name!r}." in found.said
+    assert f"Columns left out, for they number or name the rows: {name!r}." in found.notes
 
 
 def test_a_text_that_is_different_in_every_row_is_left_out_and_any_other_is_refused(tmp_path):
     rows = [f"{i},photo{i}.png,{i % 2}" for i in range(12)]
     found = read_table_file(write(tmp_path / "a.csv", "a,file,y", *rows))
     assert found.X[:, 0].tolist() == list(range(12))
-    assert "Columns left out, for they number or name the rows: 'file'." in found.said
+    assert "Columns left out, for they number or name the rows: 'file'." in found.notes
     path = write(tmp_path / "b.csv", "a,sex,y", *(f"{i},{'fm'[i % 2]},{i % 2}" for i in range(12)))
     refused(path, "data row 1, column sex: expected a number, found 'f'")
 
@@ -129,7 +129,7 @@ def test_archives_by_the_usual_names(tmp_path, name, rows, labels):
     found = read_table_file(tmp_path / name)
     assert np.array_equal(found.X, X)
     assert found.y.tolist() == [3, 8, 8, 3]
-    assert found.said == (f"Rows are the array {rows!r}.", f"Labels are the array {labels!r}.")
+    assert found.notes == (f"Rows are the array {rows!r}.", f"Labels are the array {labels!r}.")
 
 
 def test_arrays_that_are_named(tmp_path):
@@ -156,7 +156,7 @@ def test_npy_stays_in_its_file_and_labels_may_have_any_name(tmp_path):
     np.save(tmp_path / "rows_y.npy", np.array([1, 2, 3, 4]))
     found = read_table_file(tmp_path / "rows.npy")
     assert found.y.tolist() == [1, 2, 3, 4]
-    assert found.said == ("Labels are those in rows_y.npy.",)
+    assert found.notes == ("Labels are those in rows_y.npy.",)
 
 
 def test_half_precision_tensors(tmp_path):
@@ -303,11 +303,11 @@ def test_bad_archives(tmp_path, arrays, part):
 
 def test_a_column_that_never_changes_is_said_not_refused(tmp_path):
     found = read_table_file(write(tmp_path / "a.csv", "a,b,c,y", "1,2,3,cat", "1,4,3,dog"))
-    assert found.said[-1] == "2 of 3 columns hold the same number in every row: a, c."
+    assert found.notes[-1] == "2 of 3 columns hold the same number in every row: a, c."
     many = np.zeros((4, 9))
     np.savez(tmp_path / "a.npz", X=many, y=WORDS)
     assert (
-        read_table_file(tmp_path / "a.npz").said[-1].endswith("number 1, number 2, number 3, number 4, number 5, ....")
+        read_table_file(tmp_path / "a.npz").notes[-1].endswith("number 1, number 2, number 3, number 4, number 5, ....")
     )
 
 
@@ -319,7 +319,7 @@ def test_columns_are_found_by_the_names_of_a_head(tmp_path):
     found = read_table_file(path, takes=InputSchema(3, ("a", "b", "c"), "kind"))
     assert found.X.tolist() == [[1, 2, 3], [4, 5, 6]]
     assert found.y.tolist() == ["cat", "dog"]
-    assert found.said == ("Columns left out, for the head does not take them: 'note'.",)
+    assert found.notes == ("Columns left out, for the head does not take them: 'note'.",)
     refused(path, "has no column 'd' and 1 more, which the head takes", takes=InputSchema(3, ("a", "d", "e")))
 
 
@@ -349,7 +349,7 @@ def test_the_number_of_the_label_column_is_kept_without_a_header(tmp_path):
 def test_what_a_head_does_not_take_is_no_label(tmp_path):
     path = write(tmp_path / "a.csv", "a,b,notes", "1,2,fine", "3,4,")
     found = read_table_file(path, takes=InputSchema(2, ("a", "b"), "kind"))
-    assert found.y is None and found.said == ("Columns left out, for the head does not take them: 'notes'.",)
+    assert found.y is None and found.notes == ("Columns left out, for the head does not take them: 'notes'.",)
 
 
 def test_the_name_of_the_labels_that_a_head_knows_is_found_in_archives(tmp_path):

@@ -111,11 +111,11 @@ def test_large_ones_become_float64(kind):
 def test_columns_that_never_change_are_told_unless_a_head_asks(tmp_path):
     for many in (1, 5, 6):
         rows = np.column_stack([np.arange(4.0), *[np.ones(4)] * many])
-        said = " ".join(read_table_file(npz(tmp_path, X=rows, y=Y)).said)
+        said = " ".join(read_table_file(npz(tmp_path, X=rows, y=Y)).notes)
         assert f"{many} of {many + 1} columns hold the same number" in said
         assert said.endswith(", ....") == (many > 5)
         taken = read_table_file(npz(tmp_path, X=rows, y=Y), takes=InputSchema(many + 1))
-        assert not any("same number" in one for one in taken.said)
+        assert not any("same number" in one for one in taken.notes)
 
 
 def test_a_head_takes_so_many_columns(tmp_path):
