@@ -10,8 +10,7 @@ from torch import Tensor
 
 from polyrelu.data import OrthonormalMixture
 from polyrelu.errors import InputError
-from polyrelu.nets import AverageClassifier, CentreClassifier, PolyReLUNet
-from polyrelu.nets.polar import Polar
+from polyrelu.nets import AverageClassifier, CentreClassifier, Polar, PolyReLUNet
 from polyrelu.robust import average_radius, centre_radius, margin_of, root_lipschitz_radius
 from polyrelu.robust.certify import RootLipschitz
 from polyrelu.robust.certify import lipschitz as cheap

@@ -12,8 +12,7 @@ import pytest
 import torch
 
 from polyrelu.errors import InputError
-from polyrelu.nets import PolyReLUNet
-from polyrelu.nets.ideal import CentreClassifier
+from polyrelu.nets import CentreClassifier, PolyReLUNet
 from polyrelu.robust import AttackStatus, BoundsInconsistentError, Bracket, BracketStatus, lengths, margin_of
 from polyrelu.robust.core import dual
 from polyrelu.robust.crosscheck import PEERS, cross_check
