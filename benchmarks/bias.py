@@ -18,6 +18,7 @@ import argparse
 import math
 import time
 
+from polyrelu.progress import Progress
 from polyrelu.threads import prepare
 
 prepare()  # before torch is loaded
@@ -60,7 +61,7 @@ def seconds(call):
     return time.perf_counter() - start, result
 
 
-class Clock:
+class Clock(Progress):
     """Ends a descent after so many seconds."""
 
     def __init__(self, limit):

@@ -24,8 +24,12 @@ from polyrelu.threads import cores
 from tools import PREPARED as SET
 from tools.busy import beside, plain
 
-PLAIN = [sys.executable, "-c", "from polyrelu.cli.main import app; app(prog_name='polyrelu')"]  # not by its entry point
-PREPARED = [sys.executable, "-m", "polyrelu.cli.main"]
+PLAIN = [
+    sys.executable,
+    "-c",
+    "from polyrelu.cli.application import app; app(prog_name='polyrelu')",
+]  # not by its entry point
+PREPARED = [sys.executable, "-m", "polyrelu"]
 GOAL = 2.5
 
 

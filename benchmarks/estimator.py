@@ -17,6 +17,7 @@ import threading
 import time
 from pathlib import Path
 
+from polyrelu.progress import Progress
 from polyrelu.threads import prepare
 
 prepare()  # before torch is loaded
@@ -31,7 +32,7 @@ from polyrelu.estimator.head_training import HeadStart, location
 WIDTH, RATE, BATCH = 500, 1e-3, 1000
 
 
-class Clock:
+class Clock(Progress):
     """Told of every pass; remembers the CPU time."""
 
     def __init__(self):

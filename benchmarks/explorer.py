@@ -79,7 +79,7 @@ def main():
     program = shutil.which("chromium") or shutil.which("google-chrome")
     if program is None:
         sys.exit("there is no Chromium to measure with")
-    command = [sys.executable, "-m", "polyrelu.cli.main", "explore", "--no-browser", "--port", "0"]
+    command = [sys.executable, "-m", "polyrelu", "explore", "--no-browser", "--port", "0"]
     began = time.perf_counter()
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server, sync_playwright() as driver:
         try:

@@ -14,7 +14,8 @@ import os
 import tempfile
 import time
 
-from polyrelu.sweep import Silent, Sweep, run_sweep, sweepable
+from polyrelu.progress import Progress
+from polyrelu.sweep import Sweep, run_sweep, sweepable
 
 
 @sweepable()
@@ -31,7 +32,7 @@ def busy(x, rounds):
     return value
 
 
-class Clock(Silent):
+class Clock(Progress):
     """When the first and the last answer were on disk."""
 
     def __init__(self):
@@ -45,7 +46,7 @@ def ours(name, settings, workers, engine="local"):
     """(seconds in all, seconds from the first answer to the last)."""
     clock, began = Clock(), time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
-        records = run_sweep(Sweep(f"sweep:{name}", settings), folder, workers=workers, engine=engine, watcher=clock)
+        records = run_sweep(Sweep(f"sweep:{name}", settings), folder, workers=workers, engine=engine, progress=clock)
     assert not any(record.failed for record in records)
     return time.perf_counter() - began, clock.times[-1] - clock.times[0]
 

@@ -1,6 +1,6 @@
 """``python -m polyrelu``: the command line."""
 
-from polyrelu.cli.main import main
+from polyrelu.cli import main
 
 if __name__ == "__main__":
     main()

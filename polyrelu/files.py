@@ -32,6 +32,18 @@ def output_folder(path: str | Path) -> Path:
     return folder
 
 
+@contextlib.contextmanager
+def writing(out: str | Path, kept: str) -> Iterator[None]:
+    """A full disk is not a bug: an InputError that says what is ``kept`` takes the place of the OSError."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError(
+            f"out={out}: cannot be written ({error.strerror or error}); {kept}, free some space and run the same "
+            "command again."
+        ) from None
+
+
 def is_file(path: str | Path) -> bool:
     """Is there an ordinary file of this name? Names that no file can have are no error."""
     return exists(path) and Path(path).is_file()

@@ -29,7 +29,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 TOGETHER = 0.05  # seconds: signals that come within are one, as `timeout` and wrappers send them twice
 STARVED = 60.0  # seconds the thread that acknowledges may wait for a processor, on a crowded machine
 AGAIN = "Ctrl-C again stops at once"
-TWICE = 1.0  # seconds within which a second Ctrl-C in a library call is a nervous finger, not a wish
+TWICE = 1.0  # seconds within which a second Ctrl-C in a library call does not count
 PLAIN = "interrupted; nothing is half-written, and the same command begins anew"
 LONGEST = 10.0  # seconds that renaming may take on a crowded machine; it takes none on a quiet one
 SHOW_CURSOR = b"\r\x1b[2K\x1b[?25h"  # a progress bar had hidden it
@@ -44,6 +44,7 @@ class CtrlC:
 
     def __init__(self, kept: Callable[[], str], finishing: str = "") -> None:
         self.kept, self.finishing, self.waits = kept, finishing, bool(finishing)
+        self.promised = False  # a person was told what is being finished
 
     def __enter__(self) -> CtrlC:
         _blocks.append(self)
@@ -58,12 +59,13 @@ class CtrlC:
 
     @property
     def asked(self) -> bool:
-        """Whether it was pressed."""
-        return _listener is not None and bool(_listener.asked)
+        """Was it pressed, in work that finishes something first?"""
+        return _listener is not None and bool(_listener.asked) and (self.waits or self.promised)
 
     def answer(self) -> None:
         """Stop here, if that was asked: everything fits together."""
-        if _listener is not None and _listener.asked:
+        if self.asked:
+            assert _listener is not None
             _listener.acknowledged.wait(STARVED)
             raise KeyboardInterrupt
 
@@ -107,6 +109,7 @@ class Listener:
                 self._drain()
                 block = _current()
                 if block.waits:
+                    block.promised = True
                     _say(f"{block.finishing}; {AGAIN}")
                     self.acknowledged.set()
                     continue

@@ -17,6 +17,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from polyrelu import InputError, PolyReLUClassifier
+from polyrelu.progress import Progress
 
 FAST = {"width": 20, "epochs": 60, "rate": 0.02}
 
@@ -173,7 +174,7 @@ def test_a_run_that_diverges_or_is_interrupted_says_so():
             X.astype(np.float32), y
         )
 
-    class Impatient:
+    class Impatient(Progress):
         def update(self, **told):
             raise KeyboardInterrupt
 

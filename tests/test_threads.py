@@ -61,7 +61,7 @@ def test_importing_the_library_changes_nothing():
 
 FLOW = [
     "-m",
-    "polyrelu.cli.main",
+    "polyrelu",
     "flow",
     "--dim",
     "6",

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from polyrelu.cli.options import OUTPUT, Quiet, Seed, check_cluster, option, plain_errors
+from polyrelu.cli.terminal import TerminalProgress
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from polyrelu.claims.judge import Judgement
-    from polyrelu.workflows.reproduce.reproduction import Reproduction, ReproductionSettings
+    from polyrelu.workflows.reproduce.run import Reproduction, ReproductionSettings
 
 EXIT = (
     "Exit status: 0 every claim came out as expected, 1 one that we stand for did not, 2 bad input, 130 interrupted "
@@ -79,7 +80,7 @@ def run_claims(
     """Measure some claims and say which hold; what is in DIR already is not measured again."""
     with plain_errors("use --profile quick", KEPT):
         check_cluster(engine, address)
-        from polyrelu.workflows.reproduce.reproduction import ReproductionSettings
+        from polyrelu.workflows.reproduce.run import ReproductionSettings
 
         settings = ReproductionSettings(tuple(names), profile, seeds, seed, engine, workers, address, retry_failed)
         result = measured(settings, out, quiet, page=False)
@@ -91,12 +92,11 @@ def run_claims(
 
 
 def measured(settings: ReproductionSettings, out: Path, quiet: bool, page: bool) -> Reproduction:
-    """Measure with a live table; Ctrl-C says how to go on."""
-    from polyrelu.workflows.reproduce.reproduction import measure_claims
-    from polyrelu.workflows.sweep.progress import SweepLive
+    """Measure with progress; Ctrl-C says how to go on."""
+    from polyrelu.workflows.reproduce.run import measure_claims
 
-    with SweepLive(quiet, settings.command(str(out), page), "measurements") as live:
-        return measure_claims(settings, out, live)
+    with TerminalProgress(quiet, noun="measurements", resume=settings.command(str(out), page)) as progress:
+        return measure_claims(settings, out, progress)
 
 
 def finish(result: Reproduction) -> int:

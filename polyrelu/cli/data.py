@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from polyrelu.cli.options import Quiet, plain_errors
+from polyrelu.cli.terminal import TerminalProgress
 
 app = typer.Typer(
     help="Image sets that are fetched once and kept (list, fetch), and embeddings of your own images (embed).",
@@ -67,13 +68,8 @@ def embed_folder(
     with plain_errors("lower --batch", EMBEDDED):
         from polyrelu.data.images import embed_images
 
-        bar = _bar(quiet)
-        with bar:
-            line = bar.add_task("images", total=None)
-            found = embed_images(
-                folder, out, labels=labels, network=network, batch=batch,
-                progress=lambda done, total: bar.update(line, completed=done, total=total),
-            )  # fmt: skip
+        with TerminalProgress(quiet, EMBEDDED) as progress:
+            found = embed_images(folder, out, labels=labels, network=network, batch=batch, progress=progress)
         for file, why in list(found.unreadable.items())[:SHOWN]:
             typer.echo(f"polyrelu: left out {file}: {why}", err=True)
         if len(found.unreadable) > SHOWN:
@@ -83,17 +79,3 @@ def embed_folder(
             size = f"{found.images} images of {len(found.classes)} classes, {found.dim} numbers each"
             typer.echo(f"polyrelu: {size}{speed}", err=True)
         typer.echo(found.path)
-
-
-def _bar(quiet: bool) -> Any:
-    """Images done and time left on a terminal, nothing elsewhere; it vanishes at the end."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-    from rich.progress import TimeRemainingColumn as Left
-
-    console = Console(stderr=True)
-    columns = (BarColumn(bar_width=24), MofNCompleteColumn(), TextColumn("images"), TimeElapsedColumn())
-    return Progress(
-        *columns, TextColumn("left"), Left(), console=console, transient=True,
-        disable=quiet or not console.is_terminal, speed_estimate_period=600,
-    )  # fmt: skip

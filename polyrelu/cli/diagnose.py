@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from polyrelu.cli.options import DATA, NET, OUTPUT, POINTS, Quiet, Seed, option, plain_errors
+from polyrelu.cli.terminal import TerminalProgress
 
 EPILOG = (
     "Example: polyrelu diagnose embeddings.npz -o diagnosis.html\n\n"
@@ -46,17 +47,12 @@ def diagnose(
     else.
     """
     with plain_errors("give fewer rows"):
-        from polyrelu.robust import BoundsInconsistentError
-        from polyrelu.workflows.diagnose.diagnose import DiagnosisLive, DiagnosisSettings
-        from polyrelu.workflows.diagnose.diagnose import diagnose as run
+        from polyrelu.workflows.diagnose.run import diagnose as run
+        from polyrelu.workflows.diagnose.settings import DiagnosisSettings
 
         settings = DiagnosisSettings(data, out, label, fine, model, points, seed)
-        with DiagnosisLive(quiet, out) as live:
-            try:
-                report = run(settings, live.doing)
-            except BoundsInconsistentError as error:
-                typer.echo(f"polyrelu: error: {' '.join(str(error).split())}", err=True)
-                raise typer.Exit(3) from None
+        with TerminalProgress(quiet) as progress:
+            report = run(settings, progress)
         typer.echo(json.dumps(report.record(), indent=2, allow_nan=False) if as_json else report.summary())
         if not quiet:
             typer.echo(f"polyrelu: written to {out}", err=True)

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from polyrelu.cli.options import EFFORT, NET, OUTPUT, POINTS, Out, Quiet, Seed, option, plain_errors
+from polyrelu.cli.terminal import TerminalProgress
 from polyrelu.errors import require
 from polyrelu.workflows.evaluate.settings import EvaluationSettings, parse_radii
 
 if TYPE_CHECKING:
-    from polyrelu.workflows.evaluate.evaluation import Evaluation
+    from polyrelu.workflows.evaluate.run import Evaluation
 
 EVALUATED = (
     "Exit status: 0 done, 2 bad input, 3 a proof exceeded an attack (our bug, please report it), 130 interrupted "
@@ -72,16 +73,10 @@ def evaluate(
         settings = EvaluationSettings(
             file, points, norm, tol, budget_nodes, budget_seconds, seed, limit, parse_radii(radius), cross_check, p
         )
-        from polyrelu.robust import BoundsInconsistentError
-        from polyrelu.workflows.evaluate.evaluation import evaluate as run
-        from polyrelu.workflows.evaluate.progress import EvaluationLive
+        from polyrelu.workflows.evaluate.run import evaluate as run
 
-        with EvaluationLive(quiet, settings.command(str(out))) as live:
-            try:
-                result = run(settings, out, live)
-            except BoundsInconsistentError as error:
-                typer.echo(f"polyrelu: error: {' '.join(str(error).split())}", err=True)
-                raise typer.Exit(3) from None
+        with TerminalProgress(quiet) as progress:
+            result = run(settings, out, progress)
         show_evaluation(result, as_json, quiet)
 
 

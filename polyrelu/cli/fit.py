@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from polyrelu.cli.options import DATA, NET, OUTPUT, Quiet, Seed, option, plain_errors
+from polyrelu.cli.terminal import TerminalProgress
 from polyrelu.errors import InputError
 
 if TYPE_CHECKING:
-    from polyrelu.workflows.fit.fit import Fitted
+    from polyrelu.workflows.fit.run import Fitted
 
 EPILOG = (
     "Example: polyrelu fit embeddings.npz -o head.safetensors\n\n"
@@ -59,13 +60,12 @@ def fit(
     """
     with plain_errors("lower --width"):
         power = _power(p)
-        from polyrelu.workflows.fit.fit import FitSettings
-        from polyrelu.workflows.fit.fit import fit as run
-        from polyrelu.workflows.fit.progress import HeadsLive
+        from polyrelu.workflows.fit.run import fit as run
+        from polyrelu.workflows.fit.settings import FitSettings
 
         settings = FitSettings(data, out, label, power, fine, test, width, epochs, seed)
-        with HeadsLive(quiet) as live:
-            result = run(settings, live)
+        with TerminalProgress(quiet) as progress:
+            result = run(settings, progress)
         show(result, as_json, quiet)
 
 

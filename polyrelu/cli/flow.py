@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import json
-import math
 from dataclasses import fields
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
 from polyrelu.cli.options import DATA, FLOW, NET, OUTPUT, STOP, Out, Quiet, Seed, one_of, option, plain_errors
-from polyrelu.workflows.flow.settings import DTYPES, LIMITS, LOSSES, STARTS, TARGETS, FlowSettings
+from polyrelu.cli.terminal import TerminalProgress
+from polyrelu.workflows.flow.settings import DTYPES, LOSSES, STARTS, FlowSettings
 
 if TYPE_CHECKING:
-    from polyrelu.train import Trajectory
-    from polyrelu.workflows.flow.run_folder import Run
+    from polyrelu.workflows.flow.run import Run
 
 EXIT = "Exit status: 0 done, 1 stopped short of every target (files are written), 2 bad input, 130 interrupted."
 EPILOG = (
     "Example: polyrelu flow --p 3 --dim 200 --samples 4000 --width 400 --out runs/p3\n\n"
     "and further: polyrelu flow --resume --until-loss 1e-6 --out runs/p3\n\n" + EXIT
 )
-REACHED = ("LOSS", "TIME", "ACCURATE", "ALIGNED")
 PUBLISHED = FlowSettings()
 
 
@@ -65,77 +62,29 @@ def flow(
     Writes net.safetensors, trajectory.npz, run.json and trajectory.png. Ctrl-C saves what was reached. Losses far below
     any float are within reach: --until-log10-loss -1000 takes seconds more.
     """
-    names = [part.name for part in fields(FlowSettings)]
+    settings = {part.name: context.params[part.name] for part in fields(FlowSettings)}
     with plain_errors():
-        if resume:
-            typed = {name: context.params[name] for name in names if _typed(context, name)}
-            run = go_on(out, typed, as_json, quiet)
-        else:
-            run = train(FlowSettings(**{name: context.params[name] for name in names}), out, quiet)
+        from polyrelu.workflows.flow import run as workflow
+
+        with TerminalProgress(quiet) as progress:
+            if resume:
+                given = {name: value for name, value in settings.items() if _given(context, name)}
+                run = workflow.resume(out, given, progress)
+            else:
+                run = workflow.train(FlowSettings(**settings), out, progress)
+        if isinstance(run, dict):
+            nothing_to_resume(run, as_json)
         show(run, as_json, quiet)
-    raise typer.Exit(exit_code(run))
+    raise typer.Exit(run.exit_code)
 
 
-def train(settings: FlowSettings, out: Path, quiet: bool, before: Trajectory | None = None) -> Run:
-    """Check everything, train (on from ``before``) and save; one line of progress on a terminal."""
-    import torch
-
-    from polyrelu.data import OrthonormalMixture, parse_clusters
-    from polyrelu.files import output_folder
-    from polyrelu.nets import PolyReLUNet
-    from polyrelu.report import summarise
-    from polyrelu.train import Until
-    from polyrelu.train import flow as follow
-    from polyrelu.workflows.flow.progress import Live
-    from polyrelu.workflows.flow.run_folder import Run
-
-    positive, negative = parse_clusters(settings.clusters)
-    dtype = getattr(torch, settings.dtype)
-    mixture = OrthonormalMixture(settings.dim, positive, negative, settings.alpha, dtype=dtype)
-    net: Any = before.net if before else PolyReLUNet(
-        settings.dim, settings.width, settings.p, init=settings.start, scale=settings.init, seed=settings.seed,
-        centres=mixture.centres, nudge=settings.nudge, dtype=dtype,
-    )  # fmt: skip
-    folder = output_folder(out)
-    data = mixture.sample(settings.samples, settings.seed)
-    until = Until(**{name.removeprefix("until_"): value for name, value in settings.targets.items()})
-    with Live(f"p = {settings.p:g}", quiet) as live:
-        trajectory = follow(
-            net, data, loss=settings.loss, until=until, rtol=settings.rtol,
-            checkpoints=settings.levels(), max_evaluations=settings.max_evaluations, progress=live, after=before,
-        )  # fmt: skip
-        live.saving()
-        run = Run(folder, settings, trajectory, summarise(trajectory, data))
-        run.save()
-    return run
-
-
-def go_on(out: Path, typed: dict[str, Any], as_json: bool, quiet: bool) -> Run:
-    """Resume the run in a folder; one that is finished says so and ends the command."""
-    from polyrelu.workflows.flow.run_folder import read_record, read_trajectory
-
-    record = read_record(out)
-    settings = FlowSettings.from_json(record.get("settings"), out / "run.json").going_on(typed)
-    ended = record["summary"]
-    if ended.get("status") == "INTERRUPTED" or any(name in typed for name in (*TARGETS, *LIMITS)):
-        trajectory = read_trajectory(out)
-        if not reached(settings, trajectory):
-            return train(settings, out, quiet, trajectory)
-    typer.echo(f"polyrelu: nothing to resume: {ended.get('message')} Give a further target to go on.", err=True)
+def nothing_to_resume(record: dict[str, Any], as_json: bool) -> NoReturn:
+    """The run is finished: say so and end the command."""
+    message = record["summary"].get("message")
+    typer.echo(f"polyrelu: nothing to resume: {message} Give a further target to go on.", err=True)
     if as_json:
         typer.echo(json.dumps(record, indent=2))
     raise typer.Exit(0)
-
-
-def reached(settings: FlowSettings, trajectory: Trajectory) -> bool:
-    """Does the last moment meet a target already? (Alignment is left to the flow, which knows who is moving.)"""
-    targets = settings.targets
-    return (
-        ("until_loss" in targets and trajectory.log_loss <= math.log(targets["until_loss"]))
-        or ("until_log10_loss" in targets and trajectory.log10_loss <= targets["until_log10_loss"])
-        or ("until_time" in targets and trajectory.time >= targets["until_time"])
-        or ("until_accurate" in targets and trajectory.accuracy >= 1)
-    )
 
 
 def show(run: Run, as_json: bool, quiet: bool) -> None:
@@ -153,12 +102,7 @@ def show(run: Run, as_json: bool, quiet: bool) -> None:
         typer.echo(f"polyrelu: interrupted; go on with: polyrelu flow --resume --out {run.folder}", err=True)
 
 
-def exit_code(run: Run) -> int:
-    """0 if a target was reached, 130 if the run was interrupted, else 1."""
-    return 0 if run.summary.status in REACHED else 130 if run.summary.status == "INTERRUPTED" else 1
-
-
-def _typed(context: typer.Context, name: str) -> bool:
+def _given(context: typer.Context, name: str) -> bool:
     """Was this option given, or is it a default?"""
     source = context.get_parameter_source(name)
     return source is not None and source.name != "DEFAULT"

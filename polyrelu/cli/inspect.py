@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from polyrelu.cli.options import NET, OUTPUT, POINTS, Out, Quiet, Seed, option, plain_errors
+from polyrelu.cli.terminal import TerminalProgress
 
 if TYPE_CHECKING:
-    from polyrelu.workflows.inspect.inspection import Inspection
+    from polyrelu.workflows.inspect.run import Inspection
 
 INSPECTED = "Exit status: 0 done, 2 bad input, 130 interrupted (finished pictures are kept)."
 EPILOG = (
@@ -39,13 +40,12 @@ def inspect(
     or these data says why.
     """
     with plain_errors("lower --limit"):
-        from polyrelu.workflows.inspect.inputs import InspectionSettings
-        from polyrelu.workflows.inspect.inspection import inspect as run
-        from polyrelu.workflows.inspect.progress import InspectionLive
+        from polyrelu.workflows.inspect.run import inspect as run
+        from polyrelu.workflows.inspect.settings import InspectionSettings
 
         settings = InspectionSettings(net, data, trajectory, limit, seed)
-        with InspectionLive(quiet) as live:
-            result = run(settings, out, live)
+        with TerminalProgress(quiet) as progress:
+            result = run(settings, out, progress)
         show_inspection(result, as_json, quiet)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-from typing import Any
 
 
 def main() -> None:
@@ -23,15 +22,3 @@ def main() -> None:
         app(prog_name="polyrelu")
     finally:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-
-def __getattr__(name: str) -> Any:
-    if name == "app":
-        from polyrelu.cli.application import app
-
-        return app
-    raise AttributeError(f"module 'polyrelu.cli.main' has no attribute {name!r}")
-
-
-if __name__ == "__main__":
-    main()

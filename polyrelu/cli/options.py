@@ -1,4 +1,4 @@
-"""What every command shares: how options are grouped, and how a failure is told."""
+"""What every command shares: how options are grouped, and how a failure is said."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Quiet = Annotated[bool, option(OUTPUT, "Show no progress.", "--quiet")]
 
 @contextlib.contextmanager
 def plain_errors(smaller: str = "lower --samples, --dim or --width", kept: str = interrupt.PLAIN) -> Iterator[None]:
-    """Failures that are nobody's bug become one line and an exit code; ``smaller`` is what saves memory.
+    """Expected failures become one line and an exit code; ``smaller`` is what saves memory.
 
     Ctrl-C ends the command; ``kept`` says what that leaves, where no block of work within says more.
     """
@@ -51,13 +51,17 @@ def plain_errors(smaller: str = "lower --samples, --dim or --width", kept: str =
     except (MemoryError, RuntimeError) as error:
         if isinstance(error, MemoryError) or "allocate memory" in str(error):
             fail(f"not enough memory for these sizes; {smaller}.")
+        from polyrelu.robust import BoundsInconsistentError
+
+        if isinstance(error, BoundsInconsistentError):
+            fail(str(error), 3)
         raise
 
 
-def fail(message: str) -> NoReturn:
-    """One line on stderr, exit code 2."""
+def fail(message: str, code: int = 2) -> NoReturn:
+    """One line on stderr, and the exit code."""
     typer.echo(f"polyrelu: error: {' '.join(message.split())}", err=True)
-    raise typer.Exit(2)
+    raise typer.Exit(code)
 
 
 def check_cluster(engine: str, address: str | None) -> None:

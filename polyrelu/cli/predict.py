@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from polyrelu.cli.options import DATA, OUTPUT, Quiet, option, plain_errors
+from polyrelu.cli.terminal import TerminalProgress
 from polyrelu.interrupt import PLAIN
 
 if TYPE_CHECKING:
-    from polyrelu.workflows.predict.predict import Predicted
+    from polyrelu.workflows.predict.run import Predicted
 
 EPILOG = (
     "Example: polyrelu predict head.safetensors new.csv --radius -o predictions.csv\n\n"
@@ -47,11 +48,10 @@ def predict(
     begun = out is not None and out.with_name(f"{out.name}.partial").exists()
     kept = "interrupted; certified rows of an earlier run are kept, and the same command goes on from them"
     with plain_errors("give DATA as .npy or .csv, which are read some rows at a time", kept if begun else PLAIN):
-        from polyrelu.workflows.fit.progress import HeadsLive
-        from polyrelu.workflows.predict.predict import predict as run
+        from polyrelu.workflows.predict.run import predict as run
 
-        with HeadsLive(quiet) as live:
-            result = run(head, data, label, radius, out, live)
+        with TerminalProgress(quiet) as progress:
+            result = run(head, data, label, radius, out, progress)
         if not quiet:
             for line in summary(result):
                 typer.echo(f"polyrelu: {line}", err=True)

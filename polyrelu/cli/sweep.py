@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,6 +11,8 @@ import typer
 from typer.core import TyperGroup
 
 from polyrelu.cli.options import OUTPUT, Out, Quiet, check_cluster, option, plain_errors
+from polyrelu.cli.terminal import TerminalProgress, describe
+from polyrelu.workflows.records import to_argv
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -74,21 +75,17 @@ def run(
     settings are kept with their error in DIR/failures, and tried again with --retry-failed. One that a time limit has
     ended (--time-limit, or time_limit = SECONDS in FILE) is tried again when it has more time.
     """
+    again = to_argv("sweep", str(file), engine=engine, address=address, workers=workers, time_limit=time_limit, out=out)
     with plain_errors("lower --workers", KEPT):
         check_cluster(engine, address)
         from polyrelu.sweep import Sweep, run_sweep
-        from polyrelu.workflows.sweep.progress import SweepLive
 
         sys.path.append(str(file.resolve().parent))
         sweep = Sweep.read(file, call=True)
-        again = ["polyrelu", "sweep", str(file), "--engine", engine]
-        again += ["--address", address] if address else []
-        again += ["--workers", str(workers)] if workers else []
-        again += ["--time-limit", f"{time_limit:g}"] if time_limit else []
-        with SweepLive(quiet, shlex.join([*again, "--out", str(out)])) as live:
+        with TerminalProgress(quiet, noun="settings", resume=again) as progress:
             records = run_sweep(
                 sweep, out, engine=engine, workers=workers, address=address, retry_failed=retry_failed,
-                time_limit=time_limit, watcher=live,
+                time_limit=time_limit, progress=progress,
             )  # fmt: skip
         unique = list({record.key: record for record in records}.values())
         failures = [record for record in unique if record.failed]
@@ -96,7 +93,7 @@ def run(
             typer.echo(json.dumps([_plain(record) for record in records], indent=1, allow_nan=False))
         else:
             typer.echo(f"{len(unique) - len(failures)} of {len(unique)} settings done, {len(failures)} failed")
-        _tell(failures, out)
+        _show_failures(failures, out)
         if not quiet:
             typer.echo(f"polyrelu: written to {out}; a table: polyrelu sweep export {out} --to results.csv", err=True)
     raise typer.Exit(1 if failures else 0)
@@ -121,7 +118,7 @@ def status(folder: Folder, as_json: Annotated[bool, option(OUTPUT, "Print it as 
         ]
         for label, text in rows:
             typer.echo(f"{label:<22}{text}")
-        _tell(found.failures, folder)
+        _show_failures(found.failures, folder)
 
 
 @app.command(epilog="Example: polyrelu sweep export out/alphas --to results.csv")
@@ -136,10 +133,8 @@ def export(
         typer.echo(f"{write(folder, to)} rows written to {to}")
 
 
-def _tell(failures: Sequence[Record], folder: Path) -> None:
+def _show_failures(failures: Sequence[Record], folder: Path) -> None:
     """What failed, on stderr."""
-    from polyrelu.workflows.sweep.progress import describe
-
     for record in failures[:SHOWN]:
         typer.echo(f"polyrelu: failed: {describe(record.settings)}: {record.error} ({record.file})", err=True)
     if failures:

@@ -54,7 +54,8 @@ from polyrelu.nets import (
 )
 from polyrelu.nets import load as load_net
 from polyrelu.nets import save as save_net
-from polyrelu.train import Progress, Trajectory
+from polyrelu.progress import Progress
+from polyrelu.train import Trajectory
 
 ROWS = 4096  # at a time in predict
 
@@ -151,13 +152,13 @@ class PolyReLUClassifier(Provable, ClassifierMixin, BaseEstimator):  # type: ign
         sample_weight : (n,) weights >= 0; a weight of 2 is a row twice, one of 0 a row left out
         fine_labels : (n,) sub-classes of any kind, each within one class: every one gets a logit of its own and the
             largest decides. "discover" finds them by `polyrelu.bias.subclasses.estimate_subclasses`, unweighted
-        progress : told of every pass, see `polyrelu.train.Progress`
+        progress : told of every pass, see `polyrelu.progress.Progress`
 
         Ctrl-C leaves the estimator as it was; the KeyboardInterrupt's ``head`` is one fitted by the whole passes made.
         """
         settings = self._settings(sample_weight)
-        told = progress is None or (hasattr(progress, "update") and not isinstance(progress, set | dict))
-        require(told, "progress", type(progress).__name__, "None or a Progress")
+        good = progress is None or isinstance(progress, Progress)
+        require(good, "progress", type(progress).__name__, "None or a polyrelu.progress.Progress")
         rows = rows_of(self, X, reset=True)
         targets = Targets.of(y, rows.shape[0], sample_weight)
         seed = self._seed()

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from polyrelu.explorer.frames import Message, Recording, Send, finite
+from polyrelu.progress import Progress
 from polyrelu.robust import FEW, Bracket, Budget, bracket, curve
 
 PART_SIZES = (10, 20, 30)  # points at a time: a first answer soon, then fewer calls
@@ -18,14 +19,14 @@ BRACKET_SETTINGS: dict[str, Any] = {
 }  # no seconds: the same on every machine
 
 
-class SendProgress:
+class SendProgress(Progress):
     """The progress of a bracket: nothing to send, but a chance to stop."""
 
     def __init__(self, send: Send) -> None:
         """``send`` raises when nobody wants to know any more."""
         self.send = send
 
-    def update(self, *, done: int) -> None:
+    def update(self, done: float | None = None, **_: Any) -> None:
         """Some more points are done."""
         self.send({"kind": "working", "done": done})
 

@@ -20,7 +20,7 @@ from polyrelu.explorer.parameters import CHOICES, MOST_WORK, PARAMETERS, Setting
 from polyrelu.explorer.problem import TEST_POINTS, Problem
 from polyrelu.nets import PolyReLUNet
 from polyrelu.train import Trajectory
-from polyrelu.workflows.flow.run_folder import NET, RECORD, TRAJECTORY, read_record, read_trajectory
+from polyrelu.workflows.flow.run import NET, RECORD, TRAJECTORY, read_run_record, read_trajectory
 from polyrelu.workflows.flow.settings import FlowSettings
 
 DRAWN_POINTS = 2000  # points of the mixture that class averages and dots are of
@@ -73,7 +73,7 @@ def read_run(folder: str | Path) -> SavedRun:
     path = Path(folder)
     for name in (RECORD, NET, TRAJECTORY):
         _readable(path / name)
-    settings = FlowSettings.from_json(read_record(path).get("settings"), path / "run.json")
+    settings = FlowSettings.from_json(read_run_record(path).get("settings"), path / "run.json")
     run = read_trajectory(path)
     net = run.net
     require(isinstance(net, PolyReLUNet), "DIR", path, "a run of a PolyReLUNet")

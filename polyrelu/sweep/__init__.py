@@ -7,7 +7,7 @@ for record in run_sweep(sweep, "out/sweep", workers=2):
 
 from polyrelu.sweep.engines import probe_address
 from polyrelu.sweep.function import find, sweepable, version
-from polyrelu.sweep.record import Record, Silent, Watcher
+from polyrelu.sweep.record import Record
 from polyrelu.sweep.run import run_sweep
 from polyrelu.sweep.status import Status, export, read_records, status
 from polyrelu.sweep.sweep import Sweep
@@ -15,10 +15,8 @@ from polyrelu.sweep.values import digest, encode
 
 __all__ = [
     "Record",
-    "Silent",
     "Status",
     "Sweep",
-    "Watcher",
     "digest",
     "encode",
     "export",

@@ -147,18 +147,6 @@ def is_running(path: Path) -> bool:
         return False
 
 
-@contextlib.contextmanager
-def report_full_disk(path: str | Path, done: int, total: int) -> Iterator[None]:
-    """A full disk is nobody's bug, and no finished result is lost by it."""
-    try:
-        yield
-    except OSError as error:
-        raise InputError(
-            f"out={path}: cannot be written ({error.strerror or error}); {done} of {total} settings are done and kept, "
-            "make room and run the same command again."
-        ) from None
-
-
 def _acquire(descriptor: int) -> bool:
     """Take the lock for a run. Where it can only be shared, somebody looks at it for a moment, and no run has it."""
     until = time.monotonic() + LOCK_TIMEOUT

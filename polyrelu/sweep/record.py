@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol, final
+from typing import Any, final
 
 from polyrelu.sweep.values import digest, encode
 
@@ -71,35 +71,3 @@ def out_of_time(key: str, limit: float, output: str = "") -> EngineResult:
     """The result of a setting that took longer than the limit and was ended."""
     error = f"time limit: not done after {limit:g} s, ended; more time is another try"
     return EngineResult(key, error=error, details=output, seconds=limit, time_limit=limit)
-
-
-class Watcher(Protocol):
-    """Who watches a sweep, and may end it by a KeyboardInterrupt in ``tick``: what is under way is finished first."""
-
-    def begin(self, total: int, done: int, failed: int) -> None:
-        """So many different settings; so many were done before, so many failed before and are not tried again."""
-
-    def started(self, key: str, settings: Mapping[str, Any]) -> None:
-        """A worker has this setting now (once more, if the worker before died)."""
-
-    def finished(self, record: Record) -> None:
-        """It was done or failed, and is on disk."""
-
-    def tick(self) -> None:
-        """Called several times a second."""
-
-
-class Silent:
-    """Watches and says nothing."""
-
-    def begin(self, total: int, done: int, failed: int) -> None:
-        """Nothing."""
-
-    def started(self, key: str, settings: Mapping[str, Any]) -> None:
-        """Nothing."""
-
-    def finished(self, record: Record) -> None:
-        """Nothing."""
-
-    def tick(self) -> None:
-        """Nothing."""

@@ -10,12 +10,14 @@ from typing import Any
 
 from polyrelu.checks import checked
 from polyrelu.errors import InputError, require
+from polyrelu.files import writing
 from polyrelu.interrupt import Patience
+from polyrelu.progress import Progress
 from polyrelu.sweep.engines import local, ray_engine
 from polyrelu.sweep.engines.ray_address import probe_address
-from polyrelu.sweep.folder import Folder, locked_folder, report_full_disk
+from polyrelu.sweep.folder import Folder, locked_folder
 from polyrelu.sweep.function import find, nearest, version
-from polyrelu.sweep.record import EngineResult, FunctionVersion, Record, Silent, Watcher
+from polyrelu.sweep.record import EngineResult, FunctionVersion, Record
 from polyrelu.sweep.sweep import Sweep, check_call, check_time_limit
 from polyrelu.sweep.values import encode
 from polyrelu.threads import cores
@@ -33,7 +35,7 @@ def run_sweep(
     address: str | None = None,
     retry_failed: bool = False,
     time_limit: float | None = None,
-    watcher: Watcher | None = None,
+    progress: Progress | None = None,
 ) -> list[Record]:
     """A record for every setting, in their order; settings that are done in the folder ``out`` are not run again.
 
@@ -45,7 +47,7 @@ def run_sweep(
     retry_failed : try failed settings again; a setting whose worker dies is tried three times in any case
     time_limit : seconds one setting may take, that of the sweep by default; it is ended then and counts as failed, the
         others go on. It is tried again when there is more time, or none of it is limited
-    watcher : who is told
+    progress : told of every setting, and several times a second
 
     Ctrl-C lets the settings under way finish, keeps them and raises KeyboardInterrupt; a second one, a second later,
     kills the workers.
@@ -58,7 +60,7 @@ def run_sweep(
     require(isinstance(size, int) and size >= 1, "workers", workers, "a whole number >= 1")
     limit = sweep.time_limit if time_limit is None else time_limit
     check_time_limit(limit)
-    watcher = watcher or Silent()
+    progress = progress or Progress()
     check_call(sweep)
     function = FunctionVersion(sweep.function, version(find(sweep.function)))
     with locked_folder(out, function) as folder:
@@ -69,27 +71,27 @@ def run_sweep(
             if not (record.failed and (retry_failed or record.worth_another_try(limit)))
         }  # fmt: skip
         failed = sum(record.failed for record in before.values())
-        with report_full_disk(out, len(before) - failed, len(wanted)):
+        with writing(out, _kept(len(before) - failed, len(wanted))):
             folder.write_sweep(sweep.settings)
-        watcher.begin(len(wanted), len(before) - failed, failed)
+        progress.stage("settings", len(wanted), len(before) - failed, failed)
         missing = {key: settings for key, settings in wanted.items() if key not in before}
         tasks = {key: encode(settings) for key, settings in missing.items()}
 
-        def work(watcher: Watcher, more: Callable[[], bool]) -> Iterator[EngineResult]:
+        def work(progress: Progress, more: Callable[[], bool]) -> Iterator[EngineResult]:
             if engine == "local":
-                return local.work(function, tasks, size, watcher, more, limit)
+                return local.work(function, tasks, size, progress, more, limit)
             most = workers if address else size
-            return ray_engine.work(function, tasks, most, address, watcher, more, limit)
+            return ray_engine.work(function, tasks, most, address, progress, more, limit)
 
-        found = {**before, **_run(folder, work, missing, watcher, len(before) - failed, len(wanted))}
+        found = {**before, **_run(folder, work, missing, progress, len(before) - failed, len(wanted))}
         return [found[folder.key(settings)] for settings in sweep.settings]
 
 
-Work = Callable[[Watcher, Callable[[], bool]], Iterator[EngineResult]]
+Work = Callable[[Progress, Callable[[], bool]], Iterator[EngineResult]]
 
 
 def _run(
-    folder: Folder, work: Work, missing: Mapping[str, Mapping[str, Any]], watcher: Watcher, done: int, total: int
+    folder: Folder, work: Work, missing: Mapping[str, Mapping[str, Any]], progress: Progress, done: int, total: int
 ) -> dict[str, Record]:
     """Run what is missing and keep every answer as it comes."""
     found: dict[str, Record] = {}
@@ -99,20 +101,24 @@ def _run(
 
         def more() -> bool:
             try:
-                watcher.tick()
+                progress.update()
             except KeyboardInterrupt:
                 patience.asked = patience.asked or time.monotonic()
             return patience.asked is None
 
-        with contextlib.closing(work(watcher, more)) as answers:  # type: ignore[type-var]
+        with contextlib.closing(work(progress, more)) as answers:  # type: ignore[type-var]
             for answer in answers:
-                with report_full_disk(folder.path, done, total):
+                with writing(folder.path, _kept(done, total)):
                     record = folder.write_result(answer, missing[answer.key])
                 found[answer.key] = record
                 done += not record.failed
-                watcher.finished(record)
+                progress.finished(record)
     if len(found) < len(missing):
         if patience.asked is None:
             raise InputError(f"out={folder.path}: {len(missing) - len(found)} settings were not run.")
         raise KeyboardInterrupt
     return found
+
+
+def _kept(done: int, total: int) -> str:
+    return f"{done} of {total} settings are done and kept"

@@ -6,12 +6,11 @@ from polyrelu.train.gradient_flow import flow
 from polyrelu.train.losses import LOSSES, check_loss, class_margins, log_add, log_softplus, pull
 from polyrelu.train.recorder import ReferenceDirections
 from polyrelu.train.stopping import Status, Until
-from polyrelu.train.trajectory import History, Progress, Trajectory
+from polyrelu.train.trajectory import History, Trajectory
 
 __all__ = [
     "LOSSES",
     "History",
-    "Progress",
     "ReferenceDirections",
     "Status",
     "Trajectory",

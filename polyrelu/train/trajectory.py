@@ -6,7 +6,7 @@ import json
 import math
 from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,20 +20,6 @@ from polyrelu.train.stopping import Status
 
 FORMAT = "polyrelu-trajectory-1"
 MOST = 400  # recorded moments; beyond, every second one is let go
-
-
-class Progress(Protocol):
-    """Told after every step; the library never prints, the command line shows a bar."""
-
-    def update(self, *, time: float, log_loss: float, evaluations: float, neurons: int) -> None:
-        """One more step is done."""
-
-
-class Silent:
-    """The progress of a library: none."""
-
-    def update(self, *, time: float, log_loss: float, evaluations: float, neurons: int) -> None:
-        """Say nothing."""
 
 
 @dataclass(frozen=True)

@@ -61,7 +61,7 @@ class Served:
 @pytest.fixture(scope="session")
 def folder(tmp_path_factory):
     """A run of one's own."""
-    from polyrelu.cli.main import app
+    from polyrelu.cli.application import app
 
     out = tmp_path_factory.mktemp("runs") / "mine"
     sizes = ["--dim", "12", "--samples", "80", "--width", "16", "--clusters", "3+2", "--seed", "4"]

@@ -15,7 +15,7 @@ import torch
 from typer.testing import CliRunner
 from waiting import LIMIT
 
-from polyrelu.cli.main import app
+from polyrelu.cli.application import app
 from polyrelu.errors import InputError
 from polyrelu.explorer import export, saved_run
 
@@ -104,7 +104,7 @@ def test_a_run_in_float64_is_looked_at_in_float64(folder, tmp_path):
 @pytest.mark.waits
 def test_it_runs_until_it_is_interrupted(folder):
     pytest.importorskip("uvicorn")
-    words = [sys.executable, "-m", "polyrelu.cli.main", "explore", str(folder), "--port", "0", "--no-browser"]
+    words = [sys.executable, "-m", "polyrelu", "explore", str(folder), "--port", "0", "--no-browser"]
     with subprocess.Popen(
         words, stdout=subprocess.PIPE, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"}
     ) as child:

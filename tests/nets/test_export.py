@@ -10,7 +10,7 @@ import torch
 from typer.testing import CliRunner
 
 import polyrelu
-from polyrelu.cli import main as cli
+from polyrelu.cli import application as cli
 from polyrelu.errors import InputError
 from polyrelu.nets import LogisticRegression, PolyReLUNet, ReadOut
 from polyrelu.nets.export import to_onnx, to_torch_export

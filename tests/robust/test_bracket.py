@@ -8,6 +8,7 @@ import torch
 from polyrelu.data import OrthonormalMixture
 from polyrelu.errors import InputError
 from polyrelu.nets import AverageClassifier, CentreClassifier, PolyReLUNet
+from polyrelu.progress import Progress
 from polyrelu.robust import (
     BoundsInconsistentError,
     BracketStatus,
@@ -438,7 +439,7 @@ def test_the_callers_net_and_points_are_not_touched():
 
 
 def test_progress_is_told():
-    class Heard:
+    class Heard(Progress):
         done = 0
 
         def update(self, *, done):

@@ -11,6 +11,7 @@ import torch
 from polyrelu.data import Dataset
 from polyrelu.errors import InputError
 from polyrelu.nets import PolyReLUNet
+from polyrelu.progress import Progress
 from polyrelu.robust import (
     CERTIFICATES,
     BoundsInconsistentError,
@@ -191,7 +192,7 @@ def test_breaking_points_are_found_without_a_budget(p, seed):
 def test_progress_is_told_within_a_block():
     heard = []
 
-    class Heard:
+    class Heard(Progress):
         def update(self, *, done):
             heard.append(done)
 

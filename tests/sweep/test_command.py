@@ -11,12 +11,12 @@ from swept import HERE, begun, open_gate
 from typer.testing import CliRunner
 from waiting import LIMIT, ended, shown, wait_for
 
+from polyrelu.cli import terminal
 from polyrelu.cli.sweep import app
+from polyrelu.cli.terminal import TerminalProgress, describe
 from polyrelu.sweep import Record, Sweep, export, run_sweep
-from polyrelu.workflows.sweep import progress as sweep_live
-from polyrelu.workflows.sweep.progress import SweepLive, describe
 
-COMMAND = [sys.executable, "-m", "polyrelu.cli.main", "sweep"]
+COMMAND = [sys.executable, "-m", "polyrelu", "sweep"]
 MOODS = 'function = "swept:moody"\ngrid.x = [1, 2]\ngrid.mood = ["fine", "raises"]\n'
 
 
@@ -164,25 +164,25 @@ def test_a_terminal_sees_a_table(tmp_path):
 
 def test_a_log_sees_a_line_every_ten_seconds(monkeypatch, capsys):
     now = [100.0]
-    monkeypatch.setattr(sweep_live.clock, "monotonic", lambda: now[0])
-    live = SweepLive(quiet=False)
-    live.begin(10, 3, 1)
+    monkeypatch.setattr(terminal.time, "monotonic", lambda: now[0])
+    live = TerminalProgress(quiet=False, noun="settings", resume="the same command")
+    live.stage("settings", 10, 3, 1)
     for step in range(60):
         now[0] += 0.5
         if step == 4:
             live.started("k", {"x": 1})
             live.finished(Record("j", {}, 1, "", "", 1.0))
             live.finished(Record("i", {}, None, "no", "", 1.0))
-        live.tick()
+        live.update()
     assert capsys.readouterr().err.splitlines() == [
         "polyrelu: 4 of 10 done, 2 failed, 1 running, 12.0 a minute, 20 s left",
         "polyrelu: 4 of 10 done, 2 failed, 1 running, 6.0 a minute, 40 s left",
         "polyrelu: 4 of 10 done, 2 failed, 1 running, 4.0 a minute, 60 s left",
     ]
-    quiet = SweepLive(quiet=True)
-    quiet.begin(10, 0, 0)
+    quiet = TerminalProgress(quiet=True, noun="settings", resume="the same command")
+    quiet.stage("settings", 10, 0, 0)
     now[0] += 1000
-    quiet.tick()
+    quiet.update()
     assert capsys.readouterr().err == ""
 
 

@@ -10,19 +10,20 @@ import swept
 from waiting import LIMIT
 
 from polyrelu.errors import InputError
-from polyrelu.sweep import Silent, Sweep, read_records, run_sweep, status
+from polyrelu.progress import Progress
+from polyrelu.sweep import Sweep, read_records, run_sweep, status
 from polyrelu.threads import SPINS
 
 SQUARES = Sweep.grid("swept:square", {"x": [3, 0.5, -2]})
 
 
-class Calls(Silent):
-    """Counts what a run tells its watcher."""
+class Calls(Progress):
+    """Counts what a run tells of its progress."""
 
     def __init__(self):
         self.begun, self.started_keys, self.finished_keys, self.ticks = None, [], [], 0
 
-    def begin(self, total, done, failed):
+    def stage(self, what, total, done, failed):
         self.begun = (total, done, failed)
 
     def started(self, key, settings):
@@ -31,7 +32,7 @@ class Calls(Silent):
     def finished(self, record):
         self.finished_keys.append(record.key)
 
-    def tick(self):
+    def update(self):
         self.ticks += 1
 
 
@@ -49,18 +50,18 @@ def test_records_come_in_the_order_of_the_settings_each_with_its_file(tmp_path):
 
 def test_a_second_run_does_nothing_and_a_larger_one_only_the_rest(tmp_path):
     first, calls = run_sweep(SQUARES, tmp_path, workers=1), Calls()
-    assert run_sweep(SQUARES, tmp_path, workers=1, watcher=calls) == first
+    assert run_sweep(SQUARES, tmp_path, workers=1, progress=calls) == first
     assert calls.begun == (3, 3, 0) and not calls.started_keys
     calls = Calls()
     more = Sweep.grid("swept:square", {"x": [7, 3]})
-    assert [record.result["square"] for record in run_sweep(more, tmp_path, workers=1, watcher=calls)] == [49, 9]
+    assert [record.result["square"] for record in run_sweep(more, tmp_path, workers=1, progress=calls)] == [49, 9]
     assert calls.begun == (2, 1, 0) and len(calls.started_keys) == len(calls.finished_keys) == 1
     assert status(tmp_path).total == 2 and status(tmp_path).others == 2 and len(read_records(tmp_path)) == 4
 
 
 def test_the_same_setting_twice_is_run_once(tmp_path):
     calls = Calls()
-    records = run_sweep(Sweep("swept:square", [{"x": 2}, {"x": 2}]), tmp_path, watcher=calls)
+    records = run_sweep(Sweep("swept:square", [{"x": 2}, {"x": 2}]), tmp_path, progress=calls)
     assert records[0] == records[1] and records[0].result["square"] == 4
     assert calls.begun == (1, 0, 0) and len(calls.started_keys) == 1
 
@@ -142,7 +143,7 @@ def test_a_failure_is_kept_not_retried_and_replaced_by_a_later_success(tmp_path,
     kept = json.loads((out / two.file).read_text())
     assert kept["error"] == two.error and "Traceback" in kept["details"] and "on the way" in kept["details"]
     monkeypatch.delenv("BROKEN")
-    assert run_sweep(sweep, out, workers=1, watcher=calls)[1] == two and calls.begun == (3, 2, 1)
+    assert run_sweep(sweep, out, workers=1, progress=calls)[1] == two and calls.begun == (3, 2, 1)
     assert run_sweep(sweep, out, workers=1, retry_failed=True)[1].result == 2
     assert not (out / two.file).exists() and status(out).done == 3
 
@@ -179,7 +180,7 @@ def test_a_damaged_result_is_computed_again(tmp_path, damage):
     first = run_sweep(SQUARES, tmp_path, workers=1)
     before, calls = swept.results(tmp_path), Calls()
     damage(tmp_path / first[0].file)
-    again = run_sweep(SQUARES, tmp_path, workers=1, watcher=calls)
+    again = run_sweep(SQUARES, tmp_path, workers=1, progress=calls)
     assert calls.begun == (3, 2, 0) and calls.finished_keys == [first[0].key]
     assert [record.result for record in again] == [record.result for record in first]
     assert swept.results(tmp_path) == before
@@ -241,9 +242,11 @@ def test_a_full_disk_as_the_write_sees_it(tmp_path, monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr("polyrelu.sweep.folder.write_atomically", full)
-        words = r"cannot be written \(No space left on device\); 2 of 3 settings are done and kept, make room and run"
+        words = (
+            r"cannot be written \(No space left on device\); 2 of 3 settings are done and kept, free some space and run"
+        )
         with pytest.raises(InputError, match=words):
             run_sweep(SQUARES, tmp_path, workers=1)
     calls = Calls()
-    assert [record.result["square"] for record in run_sweep(SQUARES, tmp_path, watcher=calls)] == [9, 0.25, 4]
+    assert [record.result["square"] for record in run_sweep(SQUARES, tmp_path, progress=calls)] == [9, 0.25, 4]
     assert calls.begun == (3, 2, 0)

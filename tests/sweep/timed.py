@@ -9,7 +9,8 @@ from typing import Any
 from swept import alive, begun
 from waiting import wait_for
 
-from polyrelu.sweep import Silent, Sweep, run_sweep, sweepable
+from polyrelu.progress import Progress
+from polyrelu.sweep import Sweep, run_sweep, sweepable
 
 
 @sweepable()
@@ -20,7 +21,7 @@ def stuck(x: int, mark: str) -> int:
     return sum(range(10**12)) if x == 1 and not Path(f"{mark}.go").exists() else x * x
 
 
-class Clock(Silent):
+class Clock(Progress):
     """Time as it is, until all but x = 1 are done and that has begun: then a thousand seconds more at every tick."""
 
     def __init__(self, mark: Path, others: int) -> None:
@@ -33,7 +34,7 @@ class Clock(Silent):
     def finished(self, record: Any) -> None:
         self.left -= record.settings["x"] != 1
 
-    def tick(self) -> None:
+    def update(self) -> None:
         assert time.monotonic() < self.until, "it did not end"
         begun = self.mark.read_text().splitlines() if self.mark.exists() else []
         if not self.left and any(line.startswith("1 ") for line in begun):
@@ -56,7 +57,7 @@ def limited(tmp_path, monkeypatch, engine="local", **more):
     clock = Clock(tmp_path / "mark", others=2)
     where = "polyrelu.sweep.engines.local.time" if engine == "local" else "polyrelu.sweep.engines.ray_engine.time"
     monkeypatch.setattr(where, clock)
-    return run_sweep(sweep_of(tmp_path), tmp_path / "out", engine=engine, watcher=clock, **more)
+    return run_sweep(sweep_of(tmp_path), tmp_path / "out", engine=engine, progress=clock, **more)
 
 
 def check_ended(tmp_path, records):

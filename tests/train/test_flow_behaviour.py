@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from polyrelu import Dataset, InputError, OrthonormalMixture, PolyReLUNet, Status, Trajectory, Until, flow
 from polyrelu.nets import CentreClassifier
+from polyrelu.progress import Progress
 from polyrelu.train.losses import pull
 
 F64 = torch.float64
@@ -165,7 +166,7 @@ def test_a_network_that_nothing_moves_is_stalled():
     assert flow(net, Dataset(X, torch.tensor([1.0, -1.0])), until=1e-2).status is Status.STALLED
 
 
-class Stopper:
+class Stopper(Progress):
     """A person who presses Ctrl-C after so many steps."""
 
     def __init__(self, steps):

@@ -11,6 +11,7 @@ import polyrelu
 from polyrelu import Dataset, OrthonormalMixture, PolyReLUNet, Status, Until, flow
 from polyrelu.bias import kkt, margin_history, margins
 from polyrelu.nets import MLP, LogisticRegression, SmallCNN
+from polyrelu.progress import Progress
 from polyrelu.train.late_phase.implicit_step import end_forces
 
 F64 = torch.float64
@@ -200,7 +201,7 @@ def test_neurons_that_slide_along_gates_are_followed():
     assert found.free.stationarity < 0.15 < found.stationarity
 
 
-class Stop:
+class Stop(Progress):
     """Interrupts at the given step."""
 
     def __init__(self, at):

@@ -9,6 +9,7 @@ from scipy.integrate import solve_ivp
 
 from polyrelu import Dataset, OrthonormalMixture, PolyReLUNet, Status, Until, flow
 from polyrelu.nets import MLP, LogisticRegression, TanhNet
+from polyrelu.progress import Progress
 
 F64 = torch.float64
 
@@ -83,7 +84,7 @@ def test_nothing_moves_where_the_slope_is_zero():
 
 
 def test_interrupt_and_going_on():
-    class Stop:
+    class Stop(Progress):
         left = 3
 
         def update(self, **_):

@@ -9,6 +9,7 @@ from torch import nn
 
 from polyrelu import Dataset, InputError, PolyReLUNet, Status, descend
 from polyrelu.nets import LogisticRegression
+from polyrelu.progress import Progress
 from polyrelu.train.descent.backward import ByAutograd, ByHand
 from polyrelu.train.descent.recipes import published_head
 
@@ -122,7 +123,7 @@ def test_it_learns():
     assert len(out.history.clock) == 2  # measured at both ends only: nobody asked in between
 
 
-class Watched:
+class Watched(Progress):
     """Keeps what it is told, and interrupts after ``most`` reports."""
 
     def __init__(self, most=math.inf):

@@ -34,7 +34,7 @@ RECIPES = ("mixture:dim=6,clusters=2+1,alpha=0.1,n=9,seed=1", "sphere:dim=5,n=6"
 
 def command(*words: object) -> int:
     """Run ``polyrelu WORDS`` in this process, which goes on to take its own Ctrl-C; the exit status."""
-    from polyrelu.cli.main import app
+    from polyrelu.cli.application import app
 
     before, sys.argv = sys.argv, ["polyrelu", *map(str, words)]
     try:

@@ -79,7 +79,7 @@ TARGETS = (
     Target("read_file", READER, ("read_file", "as_label_numbers"), files=("test_read",)),
     Target("fetch", CACHE, ("fetch",), only=FETCHED),
     Target("read_part", CACHE, ("read_part", "write_part")),
-    Target("read_record", READER, ("read_record",), only=("read_record", "read_trajectory")),
+    Target("read_run_record", READER, ("read_run_record",), only=("read_run_record", "read_trajectory")),
     Target("Trajectory", READER, ("read_trajectory",), only=("Trajectory.load",)),
     Target("identity_of", CACHE, ("identity_of",), only=("identity_of", "_bytes")),
     Target("code_of", CACHE, ("code_of",), only=("code_of", "_code", "measure", "settings_of")),

@@ -87,7 +87,7 @@ def of_onnx(head: Any, folder: Path) -> Executed:
     """The same head written by ``polyrelu export`` and run by onnxruntime; rows are cast to the type it takes."""
     from typer.testing import CliRunner
 
-    from polyrelu.cli import main as cli
+    from polyrelu.cli import application as cli
 
     onnxruntime = importlib.import_module("onnxruntime")
     stored, written = folder / "head.safetensors", folder / "head.onnx"

@@ -14,7 +14,6 @@ import shutil
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, final
 
@@ -29,6 +28,7 @@ from polyrelu.checks import whole_number
 from polyrelu.data.images.image_folder import UNREADABLE, ImageFolder, list_images, load_image
 from polyrelu.errors import InputError, require
 from polyrelu.files import output_folder
+from polyrelu.progress import PartProgress, Progress
 
 BLOCK = 256  # images that are kept at a time
 Network = Callable[[Tensor], Tensor]  # bytes (n, 3, 224, 224) -> (n, D)
@@ -56,12 +56,12 @@ def embed_images(
     labels: str | Path | None = None,
     network: str = "efficientnet-lite0",
     batch: int = 16,
-    progress: Callable[[int, int], None] = lambda done, total: None,
+    progress: Progress | None = None,
 ) -> EmbeddingResult:
     """Write the embeddings of a folder of images (see `image_folder`) to ``out``, an .npz.
 
     It holds X (n, D) and y (n,), as `read` takes them, and also classes (C,), files (n,), unreadable and
-    network as texts. Files that are no image are left out. ``progress(done, total)`` is called after every batch.
+    network as texts. Files that are no image are left out. ``progress`` is told after every batch.
     """
     path = Path(out)
     require(path.suffix == ".npz", "out", path, "a file that ends in .npz")
@@ -72,16 +72,17 @@ def embed_images(
     parts = output_folder(path.with_name(f"{path.name}.parts"))
     began, fresh, blocks = time.perf_counter(), 0, []
     total = len(images.files)
+    progress = progress or Progress()
+    progress.stage("images", total)
     for start in range(0, total, BLOCK):
         files = images.files[start : start + BLOCK]
         part = parts / f"{_key(images.root, files, network)}.npz"
         block = _kept(part)
         if block is None:
-            report = partial(_report_progress, progress, start, total)
-            block = _block(net, [images.root / file for file in files], batch, report)
+            block = _block(net, [images.root / file for file in files], batch, PartProgress(progress, start))
             write_npz(part, block)
             fresh += len(files)
-        progress(start + len(files), total)
+        progress.update(start + len(files))
         blocks.append(block)
     try:
         found, unreadable = _merge(images, blocks)
@@ -97,7 +98,7 @@ def embed_images(
     return EmbeddingResult(path, count, dim, images.classes, unreadable, fresh, seconds)
 
 
-def _block(net: Network, files: list[Path], batch: int, report: Callable[[int], None]) -> Block:
+def _block(net: Network, files: list[Path], batch: int, progress: Progress) -> Block:
     rows, kept, why = [], [], []
     for start in range(0, len(files), batch):
         arrays = []
@@ -110,7 +111,7 @@ def _block(net: Network, files: list[Path], batch: int, report: Callable[[int], 
         if arrays:
             with torch.inference_mode():
                 rows.append(net(torch.from_numpy(np.stack(arrays))).numpy())
-        report(min(start + batch, len(files)))
+        progress.update(min(start + batch, len(files)))
     X = np.concatenate(rows) if rows else np.empty((0, 0), dtype=np.float32)
     return {"X": X, "kept": np.array(kept, dtype=np.int64), "why": np.array(why, dtype=np.str_)}
 
@@ -127,10 +128,6 @@ def _merge(images: ImageFolder, blocks: list[Block]) -> tuple[Block, dict[str, s
                          f"{len(files)} images: expected at least one for each class{why}.")  # fmt: skip
     X = np.concatenate([block["X"] for block in blocks if len(block["X"])])
     return {"X": X, "y": np.array(images.y)[kept], "files": files[kept]}, unreadable
-
-
-def _report_progress(progress: Callable[[int, int], None], start: int, total: int, done: int) -> None:
-    progress(start + done, total)
 
 
 def _key(root: Path, files: tuple[str, ...], network: str) -> str:

@@ -20,7 +20,8 @@ from polyrelu.estimator.head_training.head_data import Problem
 from polyrelu.estimator.head_training.head_init import STARTS, HeadStart
 from polyrelu.estimator.head_training.train_head import flow_head, held_out_rows, precision, train_head
 from polyrelu.nets import PolyReLUNet
-from polyrelu.train import Progress, Status, Trajectory
+from polyrelu.progress import Progress
+from polyrelu.train import Status, Trajectory
 from polyrelu.train.descent import degree
 
 WIDTH = 500  # "auto"

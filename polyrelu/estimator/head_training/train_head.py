@@ -19,7 +19,8 @@ from torch import Tensor, nn
 from polyrelu.data import Dataset
 from polyrelu.errors import require
 from polyrelu.estimator.head_training.head_init import STARTS, HeadStart, location
-from polyrelu.train import Progress, Trajectory, Until, flow, log_add, pull
+from polyrelu.progress import Progress
+from polyrelu.train import Trajectory, Until, flow, log_add, pull
 from polyrelu.train.descent import degree, descend, logits, mean_one
 
 NEVER = Until(log10_loss=-1e6)

@@ -5,7 +5,6 @@ from polyrelu.robust.bracketing.bracket import (
     BoundsInconsistentError,
     Bracket,
     BracketStatus,
-    Progress,
     bracket,
     check_sandwich,
 )
@@ -20,7 +19,6 @@ __all__ = [
     "Bracket",
     "BracketStatus",
     "Held",
-    "Progress",
     "RadiusRange",
     "RobustCurve",
     "bracket",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import Protocol, final
+from typing import final
 
 import torch
 from torch import Tensor, nn
@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from polyrelu.checks import answer, checked
 from polyrelu.errors import InputError, require
 from polyrelu.nets import AverageClassifier, CentreClassifier, PolyReLUNet, ReadOut, as_float64
+from polyrelu.progress import Progress
 from polyrelu.robust.bracketing.readout import readout_bounds
 from polyrelu.robust.bracketing.strategies import (
     WIDE,
@@ -31,13 +32,6 @@ from polyrelu.robust.core.norms import check_norm, lengths
 from polyrelu.robust.core.pool import Labelled, Own, check_pool
 from polyrelu.robust.core.reduced_net import reduce
 from polyrelu.robust.core.scaled_net import UNIT
-
-
-class Progress(Protocol):
-    """Called as the work goes on."""
-
-    def update(self, *, done: int) -> None:
-        """``done`` points are bracketed; some under way may be counted by their share of the work. Never falls."""
 
 
 class BracketStatus(Enum):

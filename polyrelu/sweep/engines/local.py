@@ -18,8 +18,9 @@ from multiprocessing.connection import Pipe, wait
 from typing import Any
 
 from polyrelu.errors import InputError
+from polyrelu.progress import Progress
 from polyrelu.sweep.engines.invoke import ENVIRONMENT
-from polyrelu.sweep.record import EngineResult, FunctionVersion, Watcher, out_of_time
+from polyrelu.sweep.record import EngineResult, FunctionVersion, out_of_time
 
 RETRIES = 2  # of a setting whose worker died
 OUTPUT_TAIL = 8000  # bytes of a worker's last output that are kept for the record of a failure
@@ -82,9 +83,9 @@ class WorkerPool:
     """The workers of one run and the settings that wait for them."""
 
     def __init__(
-        self, function: FunctionVersion, tasks: Mapping[str, Any], size: int, watcher: Watcher, limit: float | None
+        self, function: FunctionVersion, tasks: Mapping[str, Any], size: int, progress: Progress, limit: float | None
     ) -> None:
-        self.function, self.tasks, self.size, self.watcher, self.limit = function, tasks, size, watcher, limit
+        self.function, self.tasks, self.size, self.progress, self.limit = function, tasks, size, progress, limit
         self.waiting = deque(tasks)
         self.deaths: Counter[str] = Counter()
         self.failed_starts = 0
@@ -100,7 +101,7 @@ class WorkerPool:
         for worker in self.workers:
             if worker.ready and worker.key is None and self.waiting:
                 key = self.waiting.popleft()
-                self.watcher.started(key, self.tasks[key])
+                self.progress.started(key, self.tasks[key])
                 worker.give(key, self.tasks[key])
         while len(self.workers) < min(self.size, self.busy + len(self.waiting)):
             try:
@@ -163,7 +164,7 @@ def work(
     function: FunctionVersion,
     tasks: Mapping[str, Any],
     workers: int,
-    watcher: Watcher,
+    progress: Progress,
     more: Callable[[], bool],
     time_limit: float | None = None,
 ) -> Iterator[EngineResult]:
@@ -171,7 +172,7 @@ def work(
 
     time_limit : seconds a setting may take from when a worker has it; then that worker is killed
     """
-    pool = WorkerPool(function, tasks, workers, watcher, time_limit)
+    pool = WorkerPool(function, tasks, workers, progress, time_limit)
     try:
         while True:
             going = more()

@@ -20,11 +20,12 @@ from typing import Any
 
 from polyrelu.errors import InputError, require
 from polyrelu.interrupt import listen_again, undone
+from polyrelu.progress import Progress
 from polyrelu.sweep.engines.invoke import ENVIRONMENT, call
 from polyrelu.sweep.engines.local import POLL_SECONDS, RETRIES, require_version
 from polyrelu.sweep.engines.ray_address import check_address, last_line
 from polyrelu.sweep.function import find, version
-from polyrelu.sweep.record import EngineResult, FunctionVersion, Watcher, out_of_time
+from polyrelu.sweep.record import EngineResult, FunctionVersion, out_of_time
 from polyrelu.threads import prepare
 
 TASKS_PER_CORE = 2  # tasks in flight for each core, so that none waits for the next
@@ -38,7 +39,7 @@ def work(
     tasks: Mapping[str, Any],
     workers: int | None,
     address: str | None,
-    watcher: Watcher,
+    progress: Progress,
     more: Callable[[], bool],
     time_limit: float | None = None,
 ) -> Iterator[EngineResult]:
@@ -55,7 +56,7 @@ def work(
                     most = workers if workers and address else TASKS_PER_CORE * cores
                     while waiting and len(in_flight) < max(1, most):
                         key = waiting.popleft()
-                        watcher.started(key, tasks[key])
+                        progress.started(key, tasks[key])
                         in_flight[task.remote(key, tasks[key])] = key
                 if not in_flight:
                     return

@@ -23,12 +23,13 @@ from polyrelu.checks import checked
 from polyrelu.data import BLOCK, Dataset
 from polyrelu.errors import require
 from polyrelu.nets import PolyReLUNet
+from polyrelu.progress import Progress
 from polyrelu.train.descent.backward import gradient_of, logits, outputs_of
 from polyrelu.train.descent.batches import Batches
 from polyrelu.train.losses import check_loss, class_margins, log_add, pull
 from polyrelu.train.recorder import ReferenceDirections, look, met
 from polyrelu.train.stopping import Status, Until
-from polyrelu.train.trajectory import History, Progress, Silent, Trajectory, thinned
+from polyrelu.train.trajectory import History, Trajectory, thinned
 
 METHODS = ("gd", "sgd", "adam")
 MOMENT = ("step", "time", "passes", "log_loss", "accuracy", "margin")
@@ -91,7 +92,7 @@ def descend(
     run = Descent(
         copy.deepcopy(net), data, checkpoints=checkpoints, after=after, weights=weights, unit=unit, **settings
     )
-    progress = progress or Silent()
+    progress = progress or Progress()
 
     def look_on(epoch: int, net: nn.Module) -> Any:
         try:

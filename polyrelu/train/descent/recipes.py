@@ -17,9 +17,10 @@ from torch import Tensor, nn
 from polyrelu.data import Dataset
 from polyrelu.errors import require
 from polyrelu.nets import PolyReLUNet
+from polyrelu.progress import Progress
 from polyrelu.train.descent.descend import descend
 from polyrelu.train.stopping import Until
-from polyrelu.train.trajectory import Progress, Trajectory
+from polyrelu.train.trajectory import Trajectory
 
 NEVER = Until(log10_loss=-1e6)
 

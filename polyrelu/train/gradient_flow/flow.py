@@ -18,6 +18,7 @@ from polyrelu.checks import checked
 from polyrelu.data import Dataset
 from polyrelu.errors import require
 from polyrelu.nets import PolyReLUNet
+from polyrelu.progress import Progress
 from polyrelu.train.descent.backward import outputs_of
 from polyrelu.train.gradient_flow.module_flow import module_flow
 from polyrelu.train.gradient_flow.polar_flow import Watch, polar_flow
@@ -25,7 +26,7 @@ from polyrelu.train.late_phase.late_flow import finish
 from polyrelu.train.late_phase.late_step import SEPARATED, ready
 from polyrelu.train.losses import check_loss, in_loss_time
 from polyrelu.train.stopping import Status, Until
-from polyrelu.train.trajectory import Progress, Silent, Trajectory
+from polyrelu.train.trajectory import Trajectory
 
 LN10 = math.log(10)
 ADDED = ("steps", "rejected", "inside")  # counts that add up over the parts of a run
@@ -73,7 +74,7 @@ def flow(
     _check(net, data, record, checkpoints, surrogate, max_evaluations, rtol)
     if after is not None:  # levels it has passed already are not ahead
         checkpoints = [level for level in checkpoints if after.log_loss > level * LN10]
-    told, log_n = progress or Silent(), math.log(len(data))
+    told, log_n = progress or Progress(), math.log(len(data))
     kept = {} if after is None else dict(after.checkpoints)
     run, here, height = after, net, -SEPARATED  # height: -log of the summed loss at which to look for the late phase
     late = in_loss_time(loss)

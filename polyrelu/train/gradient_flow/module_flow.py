@@ -23,12 +23,13 @@ from torch import Tensor, nn
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
 from polyrelu.data import BLOCK, Dataset
+from polyrelu.progress import Progress
 from polyrelu.train.descent.backward import logits, relative_loss
 from polyrelu.train.gradient_flow.polar_field import count_correct
 from polyrelu.train.losses import class_margins, in_loss_time, log_add, log_mean_exp, pull
 from polyrelu.train.recorder import met
 from polyrelu.train.stopping import Landing, Status, Until
-from polyrelu.train.trajectory import History, Progress, Trajectory, thinned
+from polyrelu.train.trajectory import History, Trajectory, thinned
 
 MOST = 200  # stages of a step
 FRESH = 25  # steps after which the curvature is looked at again

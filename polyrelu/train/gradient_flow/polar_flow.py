@@ -20,6 +20,7 @@ from torch import Tensor
 
 from polyrelu.data import BLOCK, Dataset
 from polyrelu.nets import PolyReLUNet
+from polyrelu.progress import Progress
 from polyrelu.train.gradient_flow.exponential_rk import Point, StepUnderflowError
 from polyrelu.train.gradient_flow.merging import Roll
 from polyrelu.train.gradient_flow.polar_field import Field
@@ -29,7 +30,7 @@ from polyrelu.train.gradient_flow.surrogate import summarise
 from polyrelu.train.gradient_flow.two_level import Attempt, OneLevel, TwoLevel, idle, lifted
 from polyrelu.train.recorder import ReferenceDirections, median_alignment
 from polyrelu.train.stopping import Landing, Status, Until
-from polyrelu.train.trajectory import History, Progress, Trajectory, thinned
+from polyrelu.train.trajectory import History, Trajectory, thinned
 
 Watch = Callable[[dict[str, Any], State], None]  # called with every moment as it is recorded, and all neurons at it
 

@@ -14,11 +14,12 @@ from torch import Tensor, nn
 
 from polyrelu.data import Dataset
 from polyrelu.nets import Polar, PolyReLUNet
+from polyrelu.progress import Progress
 from polyrelu.train import margin_gradients as gradients
 from polyrelu.train.late_phase.late_step import Late, Stand, Step, all_margins
 from polyrelu.train.recorder import ReferenceDirections, look, met
 from polyrelu.train.stopping import Landing, Status, Until
-from polyrelu.train.trajectory import History, Progress, Trajectory, thinned
+from polyrelu.train.trajectory import History, Trajectory, thinned
 
 SMALLEST = math.log(1e-130)  # neurons below stay as they are: nothing a float64 net computes depends on them
 SOON = 5  # rejected steps, beyond one for every second accepted, before gates become unknowns

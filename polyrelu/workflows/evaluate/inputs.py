@@ -15,7 +15,7 @@ from polyrelu.data import Dataset, InputSchema, class_indices, read, read_table
 from polyrelu.errors import InputError, require
 from polyrelu.nets import Net, classes_from_json, load, load_about, load_reference, read_feature_names, read_label_name
 from polyrelu.workflows.evaluate.settings import EvaluationSettings
-from polyrelu.workflows.flow.run_folder import NET
+from polyrelu.workflows.flow.run import NET
 
 
 def read_net(text: str, p: float | None = None) -> Net:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-import shlex
 from dataclasses import asdict, dataclass
 from typing import Any, final
 
 from polyrelu.errors import InputError, require
-from polyrelu.workflows.flow.settings import text
+from polyrelu.workflows.records import text, to_argv
 
 
 @final
@@ -46,21 +45,21 @@ class EvaluationSettings:
 
     def command(self, out: str) -> str:
         """The command that makes this evaluation again, every setting spelled out."""
-        net = [self.net, self.data]
-        if self.p is not None:
-            net = ["--reference", self.net, "--p", text(self.p), "--data", self.data]
-        words = ["polyrelu", "evaluate", *net, "--norm", self.norm, "--tol", text(self.tol)]
-        words += ["--budget-nodes", str(self.nodes)]
-        if self.seconds is not None:
-            words += ["--budget-seconds", text(self.seconds)]
-        words += ["--seed", str(self.seed)]
-        if self.limit is not None:
-            words += ["--limit", str(self.limit)]
-        if self.radii:
-            words += ["--radius", ",".join(text(radius) for radius in self.radii)]
-        if self.cross_check:
-            words += ["--cross-check"]
-        return shlex.join([*words, "--out", out])
+        reference = {"reference": self.net, "p": self.p, "data": self.data}
+        return to_argv(
+            "evaluate",
+            *([self.net, self.data] if self.p is None else []),
+            **(reference if self.p is not None else {}),
+            norm=self.norm,
+            tol=self.tol,
+            budget_nodes=self.nodes,
+            budget_seconds=self.seconds,
+            seed=self.seed,
+            limit=self.limit,
+            radius=",".join(text(radius) for radius in self.radii),
+            cross_check=self.cross_check,
+            out=out,
+        )
 
     def as_json(self) -> dict[str, Any]:
         """Plain values by name."""

@@ -14,7 +14,7 @@ from polyrelu.robust import BracketStatus
 from polyrelu.workflows.evaluate.table import Table
 
 if TYPE_CHECKING:
-    from polyrelu.workflows.evaluate.evaluation import Evaluation
+    from polyrelu.workflows.evaluate.run import Evaluation
 
 
 def tables(result: Evaluation) -> list[Grid | Text]:

@@ -6,12 +6,12 @@ No heavy import here: the command line reads its defaults from this record and r
 from __future__ import annotations
 
 import math
-import shlex
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, final
 
 from polyrelu.errors import InputError, require
+from polyrelu.workflows.records import to_argv
 
 STARTS = ("balanced", "gaussian", "nudged", "kaiming")
 LOSSES = ("exp", "logistic", "cross_entropy", "squared")
@@ -82,7 +82,7 @@ class FlowSettings:
         given = {name: getattr(self, name) for name in TARGETS if getattr(self, name) not in (None, False)}
         return given or {"until_loss": DEFAULT_LOSS}
 
-    def going_on(self, new: Mapping[str, Any]) -> FlowSettings:
+    def resumed(self, new: Mapping[str, Any]) -> FlowSettings:
         """For a resumed run: new targets replace the old ones, new limits too; nothing else may differ."""
         for name, value in new.items():
             kept = getattr(self, name)
@@ -103,10 +103,7 @@ class FlowSettings:
 
     def command(self, out: str) -> str:
         """The command that makes this run again, every setting spelled out."""
-        words = ["polyrelu", "flow"]
-        for name, value in self.in_force().items():
-            words += [f"--{name}"] if value is True else [f"--{name}", text(value)]
-        return shlex.join([*words, "--out", out])
+        return to_argv("flow", **self.in_force(), out=out)
 
     def as_json(self) -> dict[str, Any]:
         """Plain values by name."""
@@ -120,13 +117,6 @@ class FlowSettings:
         good = good and all(_like(values[name], default) for name, default in known.items())
         require(good, "out", path, "settings written by this version of polyrelu")
         return cls(**values)
-
-
-def text(value: object) -> str:
-    """A value as a person would type it."""
-    if value is True:
-        return "yes"
-    return repr(value).removesuffix(".0") if isinstance(value, float) else str(value)
 
 
 def _like(value: object, default: object) -> bool:

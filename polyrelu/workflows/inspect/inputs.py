@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import shlex
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import final
 
-import numpy as np
 import torch
 
 from polyrelu.bias import (
@@ -29,36 +27,13 @@ from polyrelu.bias import (
     universal,
 )
 from polyrelu.data import Dataset, read
-from polyrelu.errors import InputError, require
+from polyrelu.errors import InputError
 from polyrelu.nets import AverageClassifier, CentreClassifier, Net, PolyReLUNet
 from polyrelu.train import Trajectory
 from polyrelu.workflows.evaluate.inputs import fitted, read_net
 from polyrelu.workflows.evaluate.settings import EvaluationSettings
-from polyrelu.workflows.flow.run_folder import TRAJECTORY
-
-
-@final
-@dataclass(frozen=True)
-class InspectionSettings:
-    """What is inspected, as typed; ``limit``: only the first so many rows."""
-
-    net: str
-    data: str
-    trajectory: str | None = None
-    limit: int | None = None
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        """Check all that needs neither the net nor the data."""
-        require(self.seed >= 0, "seed", self.seed, "a whole number >= 0")
-        require(self.limit is None or self.limit >= 2, "limit", self.limit, "a whole number >= 2")
-
-    def command(self, out: str) -> str:
-        """The command that makes this inspection again."""
-        words = ["polyrelu", "inspect", self.net, self.data]
-        words += ["--trajectory", self.trajectory] if self.trajectory is not None else []
-        words += ["--limit", str(self.limit)] if self.limit is not None else []
-        return shlex.join([*words, "--seed", str(self.seed), "--out", out])
+from polyrelu.workflows.flow.run import TRAJECTORY, ends_with
+from polyrelu.workflows.inspect.settings import InspectionSettings
 
 
 @final
@@ -181,11 +156,7 @@ def _trajectory(settings: InspectionSettings, net: Net) -> Trajectory | None:
         return None
     path = path / TRAJECTORY if path.is_dir() else path
     trajectory = Trajectory.load(path, net)
-    last = trajectory.history.log_contribution[-1:]
-    if not last.size:
-        return trajectory
-    now = net.log_contributions().numpy()[None] if isinstance(net, PolyReLUNet) else np.empty(0)
-    if now.shape != last.shape or not np.allclose(now, last, rtol=1e-5, atol=1e-4):
+    if trajectory.history.log_contribution[-1:].size and not ends_with(trajectory, net):
         raise InputError(
             f"trajectory={path}: does not end with the net {settings.net}; expected the record of its own training "
             "(to leave it out, give the net's file instead of its folder)."

@@ -13,12 +13,13 @@ from PIL import Image
 from torch.utils.data import random_split
 from typer.testing import CliRunner
 
-from polyrelu.cli.main import app
+from polyrelu.cli.application import app
 from polyrelu.data import Dataset, read
 from polyrelu.data.images import embeddings as embed
 from polyrelu.data.images.image_folder import list_images, load_image
 from polyrelu.data.splits import split_part
 from polyrelu.errors import InputError
+from polyrelu.progress import Progress
 
 
 def plain(path, colour, size=(300, 260)):
@@ -50,12 +51,23 @@ def folder(tmp_path):
     return tmp_path / "images"
 
 
+class Heard(Progress):
+    def __init__(self):
+        self.told = []
+
+    def stage(self, what, total=None, done=0, failed=0):
+        self.total = total
+
+    def update(self, done=None, **numbers):
+        self.told.append((done, self.total))
+
+
 COLOURS = [[200, 0, 0], [201, 0, 0], [202, 0, 0], [0, 0, 0], [1, 1, 1]]
 
 
 def test_a_folder_becomes_a_set(folder, tmp_path, seen):
-    told = []
-    found = embed.embed_images(folder, tmp_path / "out.npz", batch=2, progress=lambda *done: told.append(done))
+    heard = Heard()
+    found = embed.embed_images(folder, tmp_path / "out.npz", batch=2, progress=heard)
     data = read(str(tmp_path / "out.npz"))
     assert data.rows().tolist() == COLOURS
     assert data.y.tolist() == [0, 0, 0, 1, 1]
@@ -64,7 +76,7 @@ def test_a_folder_becomes_a_set(folder, tmp_path, seen):
     assert stored["files"].tolist()[3:] == ["002.dark/0.png", "002.dark/1.png"]
     assert (found.images, found.dim, found.fresh, found.unreadable) == (5, 3, 5, {})
     assert seen == [2, 2, 1]
-    assert told == [(2, 5), (4, 5), (5, 5), (5, 5)]
+    assert heard.told == [(2, 5), (4, 5), (5, 5), (5, 5)]
     assert not (tmp_path / "out.npz.parts").exists()
 
 

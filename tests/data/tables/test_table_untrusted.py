@@ -16,7 +16,7 @@ from safetensors.numpy import save_file
 from typer.testing import CliRunner
 
 from polyrelu import InputError, data
-from polyrelu.cli import main as cli
+from polyrelu.cli import application as cli
 from polyrelu.data.images import downloads as fetch
 from polyrelu.data.read_table import read_table
 from polyrelu.data.relabel import relabel

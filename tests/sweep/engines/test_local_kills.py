@@ -11,7 +11,8 @@ from swept import alive, begun, launch, open_gate, results
 from waiting import ended, wait_for
 
 from polyrelu.errors import InputError
-from polyrelu.sweep import Silent, Sweep, run_sweep, status
+from polyrelu.progress import Progress
+from polyrelu.sweep import Sweep, run_sweep, status
 
 pytestmark = pytest.mark.waits
 
@@ -41,13 +42,13 @@ def check_resumed(tmp_path, wanted):
     return kept
 
 
-class Killer(Silent):
+class Killer(Progress):
     """Kills the worker that has the setting x, as often as told, then lets it go on."""
 
     def __init__(self, mark, gate, x, times):
         self.mark, self.gate, self.x, self.times, self.killed = mark, gate, x, times, []
 
-    def tick(self):
+    def update(self):
         for x, process in begun(self.mark):
             if x == self.x and process not in self.killed and len(self.killed) < self.times:
                 os.kill(process, signal.SIGKILL)
@@ -60,7 +61,7 @@ class Killer(Silent):
 def test_a_killed_worker_costs_one_try_of_one_setting(tmp_path, times):
     wanted, killer = settings(tmp_path), Killer(tmp_path / "mark", tmp_path / "gate", 3, times)
     open_gate(tmp_path / "gate", 0, 1, 2, 4, 5, 6, 7)
-    records = run_sweep(Sweep("swept:slow", wanted), tmp_path / "out", workers=2, watcher=killer)
+    records = run_sweep(Sweep("swept:slow", wanted), tmp_path / "out", workers=2, progress=killer)
     assert len(killer.killed) == times and not any(record.failed for record in records)
     tries = [x for x, _ in begun(tmp_path / "mark")]
     assert tries.count(3) == 1 + times and len(tries) == len(wanted) + times
@@ -141,7 +142,7 @@ def test_ctrl_c_again_and_again_ends_it_though_settings_are_under_way(tmp_path):
     assert len(begun(mark)) == 2 and not results(tmp_path / "out")
 
 
-class Fingers(Silent):
+class Fingers(Progress):
     """Presses Ctrl-C when the first setting is done: once, again after .9 s, and after 1.1 s."""
 
     def __init__(self, clock):
@@ -158,7 +159,7 @@ def test_a_second_ctrl_c_a_second_later_ends_it_at_once_and_one_before_is_a_nerv
     mark, fingers = tmp_path / "mark", Fingers(monkeypatch)
     open_gate(tmp_path / "gate", 0)
     with pytest.raises(KeyboardInterrupt):
-        run_sweep(Sweep("swept:slow", settings(tmp_path)), tmp_path / "out", workers=2, watcher=fingers)
+        run_sweep(Sweep("swept:slow", settings(tmp_path)), tmp_path / "out", workers=2, progress=fingers)
     monkeypatch.undo()
     assert fingers.pressed == 3 and len(results(tmp_path / "out")) == 1
     assert not any(alive(process) for _, process in begun(mark))
@@ -173,7 +174,9 @@ def test_a_disk_that_is_full_ends_the_run_and_keeps_what_is_done(tmp_path):
     try:
         wanted, out = settings(tmp_path, count=16, gate=False), disk / "out"
         (disk / "ballast").write_bytes(bytes(48 * 1024))
-        words = r"cannot be written \(No space left on device\); (\d+) of 16 settings are done and kept, make room"
+        words = (
+            r"cannot be written \(No space left on device\); (\d+) of 16 settings are done and kept, free some space"
+        )
         with pytest.raises(InputError, match=words) as caught:
             run_sweep(Sweep("swept:slow", wanted), out, workers=2)
         wait_for(lambda: not any(alive(process) for _, process in begun(mark)))

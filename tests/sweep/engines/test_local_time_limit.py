@@ -9,7 +9,7 @@ import pytest
 from timed import SENTENCE, Clock, check_ended, limited, sweep_of, tries
 from typer.testing import CliRunner
 
-from polyrelu.cli.main import app
+from polyrelu.cli.application import app
 from polyrelu.errors import InputError
 from polyrelu.sweep import Record, Sweep, run_sweep
 from polyrelu.sweep.engines import local
@@ -25,7 +25,7 @@ def test_another_worker_takes_the_place_of_the_one_that_was_ended(tmp_path, monk
     clock = Clock(tmp_path / "mark", others=0)
     monkeypatch.setattr(local, "time", clock)
     clock.finished = lambda record: setattr(clock, "left", 1)  # put forward only while x = 1 is at work
-    records = run_sweep(sweep_of(tmp_path, (1, 2, 3)), tmp_path / "out", workers=1, time_limit=500, watcher=clock)
+    records = run_sweep(sweep_of(tmp_path, (1, 2, 3)), tmp_path / "out", workers=1, time_limit=500, progress=clock)
     assert [record.result for record in records] == [None, 4, 9] and records[0].error == SENTENCE
 
 
@@ -49,7 +49,7 @@ def test_a_setting_is_not_charged_for_those_its_worker_had_before(tmp_path, monk
 
     clock = Steps(tmp_path / "mark", others=2)
     monkeypatch.setattr(local, "time", clock)
-    records = run_sweep(sweep_of(tmp_path), tmp_path / "out", workers=1, time_limit=500, watcher=clock)
+    records = run_sweep(sweep_of(tmp_path), tmp_path / "out", workers=1, time_limit=500, progress=clock)
     assert [record.error for record in records] == ["", "", SENTENCE]
     assert clock.monotonic() - clock.began > 500
 
@@ -99,14 +99,14 @@ def test_limits_that_are_none(tmp_path, limit):
 
 
 def test_the_command_takes_a_limit_and_says_what_it_ended(tmp_path, monkeypatch):
-    from polyrelu.workflows.sweep import progress as sweep_live
+    from polyrelu.cli.terminal import TerminalProgress
 
     clock = Clock(tmp_path / "mark", others=2)
     monkeypatch.setattr(local, "time", clock)
-    monkeypatch.setattr(sweep_live.SweepLive, "tick", lambda self: clock.tick())
-    finished = sweep_live.SweepLive.finished
+    monkeypatch.setattr(TerminalProgress, "update", lambda self: clock.update())
+    finished = TerminalProgress.finished
     monkeypatch.setattr(
-        sweep_live.SweepLive, "finished", lambda self, record: (clock.finished(record), finished(self, record))
+        TerminalProgress, "finished", lambda self, record: (clock.finished(record), finished(self, record))
     )
     text = f'function = "timed:stuck"\ngrid.x = [0, 2, 1]\nfixed.mark = "{tmp_path / "mark"}"\n'
     (tmp_path / "sweep.toml").write_text(text)

@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 from waiting import LIMIT
 
-from polyrelu.cli.main import app
+from polyrelu.cli.application import app
 from polyrelu.errors import InputError
 from polyrelu.sweep import probe_address
 from polyrelu.sweep.engines import ray_address
@@ -213,7 +213,7 @@ def test_every_command_with_an_address_says_so_before_anything_is_loaded(tmp_pat
 
     words = {"sweep": ["sweep", "none.toml"], "claims": ["claims", "run", "A"], "reproduce": ["reproduce"]}[command]
     code = (
-        "import sys; from polyrelu.cli import main as cli; sys.argv = ['polyrelu', *sys.argv[1:]]\n"
+        "import sys; from polyrelu import cli; sys.argv = ['polyrelu', *sys.argv[1:]]\n"
         f"from polyrelu.sweep.engines import ray_address; ray_address.REACH_SECONDS = {LIMIT}\n"
         "try:\n    cli.main()\nexcept SystemExit as end:\n"
         "    print(end.code, *{'torch', 'ray', 'numpy'} & set(sys.modules))\n"

@@ -13,7 +13,8 @@ from timed import check_ended, limited, sweep_of, tries
 from waiting import ended, wait_for
 
 from polyrelu.errors import InputError
-from polyrelu.sweep import Silent, Sweep, run_sweep
+from polyrelu.progress import Progress
+from polyrelu.sweep import Sweep, run_sweep
 from polyrelu.sweep.engines.ray_engine import check_address, work
 from polyrelu.sweep.record import FunctionVersion
 from polyrelu.threads import SPINS
@@ -70,13 +71,13 @@ def cluster():
     ray.shutdown()
 
 
-class Killer(Silent):
+class Killer(Progress):
     """Kills the worker that has the setting 2, once, then lets it go on."""
 
     def __init__(self, mark, gate):
         self.mark, self.gate, self.killed = mark, gate, None
 
-    def tick(self):
+    def update(self):
         for x, process in begun(self.mark):
             if x == 2 and self.killed is None:
                 os.kill(process, signal.SIGKILL)
@@ -89,7 +90,7 @@ def test_a_killed_worker_costs_a_try_and_the_bits_are_those_of_the_local_engine(
     wanted = Sweep("swept:slow", [{"x": x, "gate": str(gate), "mark": str(mark)} for x in range(6)])
     killer = Killer(mark, gate)
     open_gate(gate, 0, 1, 3, 4, 5)
-    records = run_sweep(wanted, tmp_path / "ray", engine="ray", watcher=killer)
+    records = run_sweep(wanted, tmp_path / "ray", engine="ray", progress=killer)
     tries = begun(mark)
     assert killer.killed and not any(record.failed for record in records)
     assert [x for x, _ in tries].count(2) == 2 and len({process for x, process in tries if x == 2}) == 2
@@ -126,9 +127,11 @@ def test_another_version_on_the_cluster_is_refused(cluster):
     with pytest.raises(
         InputError, match=r"its source on the Ray cluster is version 0\+.*, but this sweep is of 9\+abc"
     ):
-        list(work(job, {"a": {"x": 1}}, None, None, Silent(), lambda: True))
+        list(work(job, {"a": {"x": 1}}, None, None, Progress(), lambda: True))
     with pytest.raises(InputError, match="there is no module no_such_module_x to import on the Ray cluster"):
-        list(work(FunctionVersion("no_such_module_x:f", "9+abc"), {"a": {"x": 1}}, None, None, Silent(), lambda: True))
+        list(
+            work(FunctionVersion("no_such_module_x:f", "9+abc"), {"a": {"x": 1}}, None, None, Progress(), lambda: True)
+        )
 
 
 def test_a_sweep_joins_a_cluster_by_its_address(tmp_path, cluster):
@@ -177,7 +180,7 @@ def test_a_second_ctrl_c_ends_the_command_and_every_process_of_its_ray(tmp_path)
     path = os.pathsep.join([HERE, *filter(None, [os.environ.get("PYTHONPATH")])])
     words = ["sweep", "slow.toml", "--engine", "ray", "--workers", "2", "--out", "out"]
     run = subprocess.Popen(
-        [sys.executable, "-m", "polyrelu.cli.main", *words], cwd=tmp_path, stderr=subprocess.PIPE, text=True,
+        [sys.executable, "-m", "polyrelu", *words], cwd=tmp_path, stderr=subprocess.PIPE, text=True,
         start_new_session=True, env={**os.environ, "PYTHONPATH": path},
     )  # fmt: skip
     wait_for(lambda: len(begun(tmp_path / "mark")) >= 2)

@@ -1,0 +1,140 @@
+"""What `polyrelu diagnose` runs: rows and labels to one page; four fifths to train on, the rest to measure."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polyrelu.data import InputSchema, Table, class_indices, read_table, split_rows
+from polyrelu.errors import InputError, require
+from polyrelu.estimator.robustness_report import RobustnessReport, Tell
+from polyrelu.files import output_folder
+from polyrelu.nets import load, load_about
+from polyrelu.progress import Progress
+from polyrelu.report.pages.diagnosis_words import AHEAD, best_rival
+from polyrelu.workflows.diagnose.settings import DiagnosisSettings
+
+TRAINED, MEASURED = 20_000, 5_000  # rows at most; more change the numbers less than the draw of points does
+RELU, LOGISTIC = "ReLU head", "logistic regression"
+Array = NDArray[Any]
+
+
+def diagnose(settings: DiagnosisSettings, progress: Progress) -> RobustnessReport:
+    """Read, train what is asked for, measure on the fifth held out, write the page."""
+    out = settings.out
+    progress.stage("diagnose")
+
+    def tell(what: str) -> None:
+        progress.keep(f"interrupted while {what}; {out} is not written. The same command begins anew.")
+        progress.update(doing=what)
+
+    tell("reading the data")
+    require(out.suffix.lower() in (".html", ".htm"), "out", out, "a name that ends in .html")
+    require(not out.is_dir(), "out", out, "a file, this is a folder")
+    model, takes = (None, None) if settings.model is None else _model(settings.model)
+    table = read_table(settings.data, label=settings.label, fine=settings.fine, takes=takes)
+    y = _labels(table, settings.data, getattr(model, "classes_", None))
+    if takes is not None and table.X.shape[1] != takes.count:
+        raise InputError(f"data={settings.data}: has {table.X.shape[1]} columns, but the model takes {takes.count}.")
+    train, test = (split_rows(len(table), part, settings.data).numpy() for part in ("train", "test"))
+    train, test = np.sort(train[:TRAINED]), np.sort(test[:MEASURED])
+    output_folder(out.parent)
+    X, Z = (np.asarray(table.X[rows], dtype=np.float64) for rows in (train, test))
+    report = RobustnessReport(
+        **_subjects(model, settings, X, y[train], tell),
+        X=Z,
+        y=y[test],
+        train=(X, y[train]),
+        fine=None if table.fine is None else table.fine[test],
+        seed=settings.seed,
+        points=settings.points,
+        tell=tell,
+    )
+    report.notes += [*_notes(settings, len(table), len(train), len(test)), *table.notes]
+    tell("writing the page")
+    rival = best_rival(report).measured.broken_at
+    discover = report.head is not None and report.head.measured.broken_at <= AHEAD * rival
+    report.save(out, command=settings.command(), data=settings.data, next_commands=settings.next_commands(discover))
+    return report
+
+
+def _subjects(model: Any, settings: DiagnosisSettings, X: Array, y: Array, tell: Tell) -> dict[str, Any]:
+    """The classifier in question, what stands beside it, and whether a p = 3 head does: fitted on the training rows."""
+    from polyrelu.estimator import PolyReLUClassifier
+
+    beside, head = {LOGISTIC: _logistic(X, y)}, PolyReLUClassifier(p=1, random_state=settings.seed)
+    polynomial = getattr(model, "p_", getattr(model, "p", 1.0)) > 2
+    if model is None or polynomial:
+        tell(f"training the {RELU}")
+        head.fit(X, y)
+    if model is None:
+        return {"model": head, "name": RELU, "beside": beside}
+    name = f"head in {Path(settings.model or '').name}"
+    return {
+        "model": model,
+        "name": name,
+        "beside": {RELU: head, **beside} if polynomial else beside,
+        "compare": not polynomial,
+    }
+
+
+def _logistic(X: Array, y: Array) -> Any:
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.linear_model import LogisticRegression
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return LogisticRegression(max_iter=1000).fit(X, y)
+
+
+def _model(text: str) -> tuple[Any, InputSchema]:
+    """A head or a net saved by polyrelu, and the columns it takes."""
+    from polyrelu.estimator import PolyReLUClassifier
+
+    path = Path(text)
+    require(path.is_file(), "model", text, "an existing file written by polyrelu (.safetensors)")
+    try:
+        about = load_about(path)
+        if about.get("head") is None:
+            net = load(path)
+            return net, InputSchema(net.dim, None, None)
+        head = PolyReLUClassifier.load(path)
+    except InputError as error:
+        raise InputError(str(error).replace("path=", "model=", 1)) from None
+    names = about.get("features")
+    return head, InputSchema(head.n_features_in_, None if names is None else tuple(names), about.get("label"))
+
+
+def _labels(table: Table, data: str, classes: Array | None) -> Array:
+    """The labels, as the model has them if there is one."""
+    y = table.y
+    if y is None:
+        raise InputError(f"data={data}: has no labels: expected y (n,) inside, or its name in --label.")
+    found, counts = np.unique(y, return_counts=True)
+    if len(found) < 2 or len(found) > len(y) / 2:
+        raise InputError(
+            f"data={data}: holds {len(found)} different labels in {len(y)} rows: expected at least two classes with "
+            "several rows each; --label NAME names another column."
+        )
+    if classes is None:
+        few = found[counts.argmin()]
+        require(int(counts.min()) > 1, "data", data, f"two rows or more of every class, {few} has one")
+        return y
+    place = class_indices(y, classes)
+    require(bool((place >= 0).all()), "data", data, f"labels that the model knows, {y[place.argmin()]} is none of them")
+    return classes[place]
+
+
+def _notes(settings: DiagnosisSettings, rows: int, train: int, test: int) -> list[str]:
+    """How the rows were divided."""
+    held = f"Measured on {test} rows held out of {rows}"
+    if settings.model is None:
+        return [f"{held}; everything was trained on {train} others."]
+    return [
+        f"{held}, the fifth that polyrelu fit also sets aside. If {Path(settings.model).name} was trained on them in "
+        f"another way, its numbers flatter it. What stands beside it was trained on {train} others."
+    ]

@@ -1,0 +1,277 @@
+"""What `polyrelu fit` runs: a table to a head in a file, measured on rows it was not trained on.
+
+Radii are l2, in the unit of X; fractions are of the median of |x - mean| over the training rows.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from polyrelu.data import (
+    BLOCK,
+    InputSchema,
+    Table,
+    class_indices,
+    is_memory_mapped,
+    read_table,
+    split_rows,
+)
+from polyrelu.errors import InputError, require
+from polyrelu.estimator import TrainingStopped
+from polyrelu.files import output_folder, write_atomically
+from polyrelu.nets import ReadOut, load_about
+from polyrelu.nets import load as load_net
+from polyrelu.nets import save as save_net
+from polyrelu.progress import Progress
+from polyrelu.robust import Budget, curve, lengths
+from polyrelu.workflows.fit.settings import FitSettings
+
+if TYPE_CHECKING:
+    from polyrelu.estimator import PolyReLUClassifier
+
+FRACTIONS = (0.1, 0.2, 0.3)
+MEASURED, POINTS, POOL = 20_000, 200, 2000  # held-out rows: predicted, certified; training rows that attacks start from
+NOTHING = "interrupted; nothing is written, and the same command begins anew"
+WHOLE_PASS = 1 - 1e-6  # a pass, summed batch by batch
+STOPPED = "stopped_after_passes"  # said in the file of a head whose training was interrupted
+TOL, NODES = 0.02, 10  # how hard a bracket is worked at, where only the accuracy at three radii is asked
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """A head that was trained, measured and written; ``certified`` and ``attacked`` are accuracies at `FRACTIONS`."""
+
+    settings: FitSettings
+    head: PolyReLUClassifier
+    said: tuple[str, ...]
+    rows: int
+    held_out: int
+    accuracy: float
+    typical: float
+    points: int
+    certified: NDArray[np.float64]
+    attacked: NDArray[np.float64]
+
+    def record(self) -> dict[str, Any]:
+        """The numbers, as JSON holds them."""
+        net = self.head.net_.net if isinstance(self.head.net_, ReadOut) else self.head.net_
+        return {
+            "head": str(self.settings.out),
+            "rows": self.rows,
+            "held_out": self.held_out,
+            "columns": net.dim,
+            "classes": self.head.classes_.tolist(),
+            "sub_classes": net.outputs if isinstance(self.head.net_, ReadOut) else None,
+            "said": list(self.said),
+            "p": self.head.p_,
+            "chosen_at_radius": getattr(self.head, "radius_", None),
+            "width": net.width,
+            "passes": int(self.head.n_iter_),
+            "accuracy": self.accuracy,
+            "median_centred_norm": self.typical,
+            "points": self.points,
+            "radii": [
+                {"fraction": f, "radius": f * self.typical, "certified": float(c), "attacked": float(a)}
+                for f, c, a in zip(FRACTIONS, self.certified, self.attacked, strict=True)
+            ],
+        }
+
+
+def fit(settings: FitSettings, progress: Progress) -> Fitted:
+    """Train on four fifths of DATA (or all of it beside ``test``), measure on the rest, write the head.
+
+    After a KeyboardInterrupt, which says so, the head of the whole passes made is written, unmeasured.
+    """
+    from sklearn.exceptions import ConvergenceWarning
+
+    from polyrelu.estimator import PolyReLUClassifier
+
+    progress.keep(NOTHING)
+    require_replaceable(settings.out)
+    discover = settings.fine == "discover"
+    table = read_table(settings.data, label=settings.label, fine=None if discover else settings.fine)
+    _check_classes(table, settings.data)
+    rows, test = _parts(table, settings)
+    output_folder(settings.out.parent)
+    chosen = {name: value for name in ("width", "epochs") if (value := getattr(settings, name)) is not None}
+    head = PolyReLUClassifier(p=settings.p, random_state=settings.seed, **chosen)
+    typical = median_centred_norm(table.X, rows)
+    progress.stage("training", None)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always", ConvergenceWarning)
+        try:
+            _train(head, table, rows, "discover" if discover else table.fine, TrainingProgress(progress))
+        except TrainingStopped as stopped:
+            raise KeyboardInterrupt(_stopped(stopped.head, settings, table, typical)) from None
+    try:
+        return _measured(head, settings, table, rows, test, typical, progress, [str(one.message) for one in told])
+    except KeyboardInterrupt:
+        save(head, settings.out, table, typical)
+        measure = settings.next_commands()[0]
+        raise KeyboardInterrupt(f"interrupted; the head is trained and in {settings.out}, but not measured. "
+                                f"Measure it with: {measure}") from None  # fmt: skip
+
+
+def _measured(
+    head: PolyReLUClassifier, settings: FitSettings, table: Table, rows: NDArray[np.int64], test: Table, typical: float,
+    progress: Progress, warned: list[str],
+) -> Fitted:  # fmt: skip
+    """Accuracy of a trained head on all rows to measure on, brackets on some; then it is written."""
+    truth = class_indices(test.y, head.classes_)  # type: ignore[arg-type]
+    accuracy = float((class_indices(head.predict(test.X), head.classes_) == truth).mean())
+    strange = int((truth < 0).sum())
+    source = np.random.default_rng(settings.seed)
+    some = source.permutation(np.flatnonzero(truth >= 0))[:POINTS]
+    require(len(some) > 0, "test", settings.test, "rows of the classes that the head tells apart")
+    y = np.asarray(table.y)
+    near = np.union1d(source.permutation(rows)[:POOL], rows[np.unique(y[rows], return_index=True)[1]])
+    progress.stage("certifying", len(some))
+    progress.keep(NOTHING, "keeping the head, which is trained")
+    found = head.certify(
+        test.X[some], head.classes_[truth[some]], pool=(table.X[near], y[near]), tol=TOL, budget=Budget(nodes=NODES),
+        progress=progress,
+    )  # fmt: skip
+    line, radii = curve(found), typical * np.array(FRACTIONS)
+    save(head, settings.out, table, typical)
+    said = (
+        *table.notes,
+        *(f"{settings.test}: {one}" for one in test.notes if settings.test),
+        *[f"{strange} rows to measure on are of no class of the head: they count as wrong, and are not certified."]
+        * (strange > 0),
+        *warned,
+    )
+    return Fitted(
+        settings, head, said, len(rows), len(test), accuracy, typical, len(some), line.certified(radii),
+        line.attacked(radii),
+    )  # fmt: skip
+
+
+@final
+class TrainingProgress(Progress):
+    """Of a training: once a whole pass is made, an interruption waits for the next batch and keeps that pass."""
+
+    def __init__(self, whole: Progress) -> None:
+        self.whole, self.waits = whole, False
+
+    def update(self, done: float | None = None, **numbers: Any) -> None:
+        """Say so, and what an interruption keeps."""
+        if numbers["evaluations"] > WHOLE_PASS and not self.waits:
+            self.waits = True
+            self.whole.keep(NOTHING, "keeping the head of the last whole pass")
+        self.whole.update(done, **numbers)
+
+
+def median_centred_norm(X: NDArray[Any], rows: NDArray[np.int64]) -> float:
+    """median_i |x_i - mean|, i in ``rows``, the mean over the same rows; read in blocks."""
+    blocks = [rows[start : start + BLOCK] for start in range(0, len(rows), BLOCK)]
+    mean = sum((X[block] / np.float64(len(rows))).sum(0) for block in blocks)
+    long = [lengths(torch.from_numpy(X[block] - mean), 2.0) for block in blocks]
+    return float(np.median(torch.cat(long).numpy()))
+
+
+def _stopped(head: PolyReLUClassifier | None, settings: FitSettings, table: Table, typical: float) -> str:
+    """Write what a training that was stopped has made, but over no finished head; what there is, in words."""
+    if head is None:
+        return NOTHING
+    out = settings.out
+    if out.exists() and STOPPED not in load_about(out):
+        out = out.with_stem(f"{out.stem}-stopped")
+        require_replaceable(out)
+    save(head, out, table, typical, {STOPPED: int(head.n_iter_)})
+    whole = "1 whole pass" if head.n_iter_ == 1 else f"{head.n_iter_} whole passes"
+    spared = "" if out == settings.out else f"; {settings.out} is as it was"
+    return (
+        f"interrupted; the head after {whole} is in {out}, marked as stopped early and not measured{spared}. The same "
+        "command trains it to the end."
+    )
+
+
+def save(
+    head: PolyReLUClassifier, path: Path, table: Table, typical: float, marks: Mapping[str, Any] | None = None
+) -> None:
+    """Write the head with the names of its columns and of its labels, and the norm that fractions are of."""
+    more = {
+        **(marks or {}),
+        "features": None if table.features is None else list(table.features),
+        "label": table.label,
+        "median_centred_norm": typical,
+    }
+
+    def write(temporary: Path) -> None:
+        head.save(temporary)
+        save_net(head.net_, temporary, about={**load_about(temporary), **more})
+
+    write_atomically(path, write)
+
+
+def require_replaceable(out: Path) -> None:
+    """Nothing is there yet, or a net."""
+    require(out.suffix == ".safetensors", "out", out, "a name that ends in .safetensors")
+    require(not out.is_dir(), "out", out, "a file, this is a folder")
+    if out.exists():
+        try:
+            load_net(out)
+        except InputError:
+            raise InputError(f"out={out}: is there and is no net of polyrelu; expected another name.") from None
+
+
+def _check_classes(table: Table, data: str) -> None:
+    """Refuse labels that are no classes."""
+    y = table.y
+    if y is None:
+        raise InputError(f"data={data}: has no labels: expected y (n,) inside, or its name in --label.")
+    found = np.unique(y)
+    if len(found) < 2:
+        raise InputError(f"data={data}: has one class only, {found[0]} in all {len(y)} rows: expected at least two.")
+    column = f"column {table.label!r}" if table.label else "the labels"
+    if y.dtype.kind == "f" and len(found) <= len(y) / 2:
+        raise InputError(
+            f"data={data}: {column} holds numbers that are not whole, such as {found[0]:g} and {found[1]:g}: expected "
+            "classes, whole numbers or text; y.astype(str) makes text of numbers."
+        )
+    if y.dtype.kind == "f" or len(found) > len(y) / 2:
+        raise InputError(
+            f"data={data}: {column} holds {len(found)} different values in {len(y)} rows, such as {found[0]} and "
+            f"{found[1]}: expected classes with several rows each; --label NAME names another column."
+        )
+
+
+def _parts(table: Table, settings: FitSettings) -> tuple[NDArray[np.int64], Table]:
+    """Numbers of the rows to train on, and (at most `MEASURED`) rows to measure on."""
+    if settings.test is not None:
+        takes = InputSchema(table.X.shape[1], table.features, table.label)
+        test = read_table(settings.test, label=settings.label, takes=takes)
+        require(test.y is not None, "test", settings.test, "labels, there are none in it")
+        if len(test) > MEASURED:
+            test = test.take(np.sort(np.random.default_rng(settings.seed).permutation(len(test))[:MEASURED]))
+        return np.arange(len(table)), test
+    train, held_out = (split_rows(len(table), part, settings.data).numpy() for part in ("train", "test"))
+    assert table.y is not None
+    lost = sorted(set(table.y.tolist()) - set(table.y[train].tolist()))
+    if lost:
+        raise InputError(
+            f"data={settings.data}: all rows of class {lost[0]!r} fall into the held-out fifth: expected more of them, "
+            "or other rows to measure on in --test."
+        )
+    return np.sort(train), table.take(np.sort(held_out[:MEASURED]))
+
+
+def _train(head: PolyReLUClassifier, table: Table, rows: NDArray[np.int64], fine: Any, progress: Progress) -> None:
+    """Rows in a file are not copied: those held out weigh nothing."""
+    if is_memory_mapped(table.X):
+        weights = np.zeros(len(table))
+        weights[rows] = 1
+        weighing = {"sample_weight": weights} if len(rows) < len(table) else {}
+        head.fit(table.X, table.y, fine_labels=fine, progress=progress, **weighing)
+        return
+    part = table.take(rows)
+    head.fit(part.X, part.y, fine_labels=fine if isinstance(fine, str) else part.fine, progress=progress)

@@ -1,0 +1,237 @@
+"""One inspection and its folder: everything that can be measured of a net, as a table, sentences and pictures.
+
+DIR/inspection.json (kept up to date while it goes), table.csv at the end, and NAME.png, NAME.svg for every picture.
+"""
+
+from __future__ import annotations
+
+import csv
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, final
+
+from polyrelu.bias import CLASS_AVERAGES
+from polyrelu.errors import InputError
+from polyrelu.files import output_folder, write_atomically
+from polyrelu.nets import PolyReLUNet
+from polyrelu.progress import Progress
+from polyrelu.workflows.inspect import figures, margins, neurons
+from polyrelu.workflows.inspect import net_measurements as whole
+from polyrelu.workflows.inspect.inputs import Subject, read_subject
+from polyrelu.workflows.inspect.settings import InspectionSettings
+from polyrelu.workflows.inspect.table import DOES_NOT_APPLY, FAILED, MEASURED, NOTHING, Row, sentence
+from polyrelu.workflows.records import read_record, versions, write_record
+
+FORMAT = "polyrelu-inspection-1"
+RECORD, TABLE = "inspection.json", "table.csv"
+
+
+@final
+@dataclass(frozen=True)
+class Step:
+    """Something to measure: what it is called, rows of the table, and the pictures that go with it by name."""
+
+    name: str
+    measure: Callable[[Subject], list[Row]]
+    pictures: tuple[tuple[str, Callable[[Subject, str], Any]], ...] = ()
+    poly: bool = False  # of a PolyReLUNet only
+    shallow: bool = False  # of nets of one hidden layer only
+    trained: bool = False  # of a trajectory
+
+
+STEPS = (
+    Step("accuracy on these rows", whole.accuracy),
+    Step("sub-classes", whole.used),
+    Step("neurons", neurons.known),
+    Step("what was learned", neurons.learned, (("coefficients", figures.coefficients),), shallow=True),
+    Step("neurons that count", neurons.carriers, (("contributions", figures.contributions),), poly=True),
+    Step("cosines of the neurons", neurons.directions, (("cosines", figures.cosines),), poly=True),
+    Step("cones of activation", neurons.activity, (("sphere", figures.sphere),), shallow=True),
+    Step("regions of the centres", neurons.standing, poly=True),
+    Step("balance of the layers", neurons.balanced, poly=True),
+    Step("alignment field", neurons.field, poly=True),
+    Step("stationary directions", neurons.resting, poly=True),
+    Step("universal radius", whole.breaking),
+    Step("slope over margin", whole.steepness),
+    Step("phases of training", margins.order_of_phases, (("phases", figures.phase_line),)),
+    Step("margin over time", margins.growing, (("margins", figures.margin_line),), trained=True),
+    Step("homogeneity", margins.homogeneous),
+    Step("margins", margins.margin),
+    Step("distance to linear", whole.linear),
+    Step("stable ranks", whole.ranks),
+    Step("Lipschitz constant", whole.steepest),
+    Step("correlation of the data", whole.resemblance, (("correlation", figures.correlations),)),
+    Step("KKT residual", margins.stationary),
+)
+SLOW = {"KKT residual": " (up to half a minute for 20,000 rows)"}
+
+
+@final
+@dataclass(frozen=True)
+class Inspection:
+    """A finished inspection: where it lives, what was asked, what came out."""
+
+    folder: Path
+    settings: InspectionSettings
+    subject: Subject
+    rows: tuple[Row, ...]
+    pictures: tuple[str, ...]
+    seconds: float
+    status: str = "done"
+
+    @property
+    def title(self) -> str:
+        """What the table is called."""
+        return f"{_name(self.settings)} on {self.subject.data.name}, {len(self.subject.data)} rows"
+
+    @property
+    def headline(self) -> str:
+        """The inspection in a sentence or two."""
+        return headline(self.subject, self.rows)
+
+    def record(self) -> dict[str, Any]:
+        """What inspection.json holds: enough to make it again, and what it gave."""
+        return {
+            "format": FORMAT,
+            "status": self.status,
+            "command": self.settings.command(self.folder.name or "."),
+            "settings": asdict(self.settings),
+            "versions": versions(),
+            "net": self.subject.kind,
+            "rows": len(self.subject.data),
+            "headline": self.headline if self.status == "done" else None,
+            "measurements": [row.as_json() for row in self.rows],
+            "pictures": list(self.pictures),
+            "seconds": round(self.seconds, 3),
+        }
+
+    def save(self) -> None:
+        """Write the record; and the table, when all is done."""
+        if self.status == "done":
+            write_atomically(self.folder / TABLE, self._write_table)
+        write_record(self.folder / RECORD, self.record())
+
+    def _write_table(self, path: Path) -> None:
+        with path.open("w", encoding="utf-8", newline="") as stream:
+            rows = csv.writer(stream, lineterminator="\n")
+            rows.writerow(("measurement", "value", "in plain words", "status"))
+            rows.writerows((row.name, row.value, row.words, row.status) for row in self.rows)
+
+
+def inspect(settings: InspectionSettings, out: str | Path, progress: Progress) -> Inspection:
+    """Measure and draw all that applies, one thing after the other; what does not apply says why."""
+    began = time.perf_counter()
+    progress.stage("inspect")
+    rows: list[Row] = []
+    pictures: list[str] = []
+    say_step(progress, "reading the net and the data", None)
+    subject = read_subject(settings)
+    folder = output_folder(out)
+    _clear(folder)
+
+    def report(what: str) -> None:
+        say_step(progress, what, len(pictures))
+
+    def so_far(status: str = "unfinished") -> Inspection:
+        took = time.perf_counter() - began
+        return Inspection(folder, settings, subject, tuple(rows), tuple(pictures), took, status)
+
+    so_far().save()
+    for step in STEPS:
+        if not _concerns(step, subject):
+            continue
+        report("measuring the " + step.name + SLOW.get(step.name, ""))
+        rows += _measured(step, subject)
+        for name, draw in step.pictures:
+            report(f"drawing the picture {name}")
+            pictures += _drawn(folder, name, draw, subject, _name(settings))
+        so_far().save()
+    report("writing the table")
+    result = so_far("done")
+    result.save()
+    return result
+
+
+def say_step(progress: Progress, what: str, pictures: int | None) -> None:
+    """This is being done now; an interruption waits for nothing, every file is whole at any time."""
+    kept = "nothing was done" if pictures is None else f"{pictures} picture files and inspection.json are kept"
+    progress.keep(f"interrupted while {what.split(' (')[0]}; {kept}. Run the same command again.")
+    progress.update(doing=what)
+
+
+def headline(subject: Subject, rows: tuple[Row, ...]) -> str:
+    """What was learned, and where to expect it to break; from what could be measured."""
+    found = {row.name: row for row in rows if row.status == MEASURED}
+    first = f"{subject.kind}: no neurons to look at"
+    if subject.shallow and "what was learned" not in found:
+        first = next(row.words.rstrip(".") for row in rows if row.name == "what was learned")
+    elif "what was learned" in found:
+        first = neurons.verdict(subject.decoupling.learned)
+        if subject.estimated:
+            first += f" (sub-classes were estimated: {found['sub-classes'].value})"
+    elif "distance to linear" in found:
+        first = f"{subject.kind}: a linear map misses {found['distance to linear'].value} of it"
+    radius = found.get("universal radius")
+    if radius is None:
+        return sentence(first)
+    at = subject.universal.radius
+    if 0 < at < float("inf"):
+        way = "direction" if subject.data.binary else "directions of the class pairs"
+        averages = subject.shallow and subject.decoupling.learned.verdict == CLASS_AVERAGES
+        nearer = "" if averages else " (other directions may be nearer)"
+        return sentence(f"{first}; expect it to break at radius {radius.value} along the universal {way}{nearer}")
+    return sentence(f"{first}; {whole.breaks(subject)}")
+
+
+def _concerns(step: Step, subject: Subject) -> bool:
+    """Is it a question to ask of this subject at all?"""
+    if step.trained and subject.trajectory is None:
+        return False
+    return not (step.shallow and not subject.shallow) and not (step.poly and not isinstance(subject.net, PolyReLUNet))
+
+
+def _measured(step: Step, subject: Subject) -> list[Row]:
+    """The rows of a step; one that says why, where there are none."""
+    try:
+        return step.measure(subject)
+    except InputError as error:
+        why = " ".join(str(error).split()).removeprefix(f"data={subject.data.name}: ")
+        return [Row(step.name, NOTHING, sentence(why), status=DOES_NOT_APPLY)]
+    except (ArithmeticError, MemoryError, RuntimeError, ValueError) as error:
+        memory = isinstance(error, MemoryError) or "allocate memory" in str(error)
+        why = (
+            "not enough memory; lower --limit"
+            if memory
+            else (str(error).strip() or type(error).__name__).splitlines()[0]
+        )
+        return [Row(step.name, NOTHING, sentence(f"could not be measured: {why}"), status=FAILED)]
+
+
+def _drawn(folder: Path, name: str, draw: Callable[[Subject, str], Any], subject: Subject, title: str) -> list[str]:
+    """The names of the files of a picture; none where there is nothing to draw."""
+    from polyrelu.report.figures import save_figure
+
+    try:
+        figure = draw(subject, title)
+    except (ArithmeticError, ValueError):  # InputError is a ValueError
+        return []
+    return [save_figure(figure, folder / f"{name}.{kind}").name for kind in ("png", "svg")]
+
+
+def _clear(folder: Path) -> None:
+    """Take away the results of an earlier inspection, which may be of another net; refuse files of another program."""
+    expected = "an inspection written by this version of polyrelu; remove it or choose another --out"
+    try:
+        record = read_record(folder / RECORD, FORMAT, expected, pictures=list)
+    except FileNotFoundError:
+        return
+    ours = {f"{name}.{kind}" for step in STEPS for name, _ in step.pictures for kind in ("png", "svg")}
+    for name in (RECORD, TABLE, *(name for name in record["pictures"] if name in ours)):
+        (folder / name).unlink(missing_ok=True)
+
+
+def _name(settings: InspectionSettings) -> str:
+    name = Path(settings.net).name or "net"
+    return name if len(name) <= 40 else name[:39] + "…"

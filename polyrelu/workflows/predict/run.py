@@ -1,0 +1,195 @@
+"""What `polyrelu predict` runs: rows in, some at a time; for each its class, the probability, and a proven radius."""
+
+from __future__ import annotations
+
+import csv
+import math
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polyrelu._version import __version__
+from polyrelu.data import TABLE_SUFFIXES, InputSchema, Table, class_indices, read_table, read_table_blocks
+from polyrelu.errors import InputError, require
+from polyrelu.files import open_file, output_folder, write_atomically
+from polyrelu.nets import load_about, read_feature_names, read_label_name
+from polyrelu.progress import Progress
+from polyrelu.robust import Budget
+from polyrelu.workflows.fit.run import NOTHING
+from polyrelu.workflows.predict.certified_rows import CertifiedRows, Decided, file_hash
+
+if TYPE_CHECKING:
+    from polyrelu.estimator import PolyReLUClassifier
+
+HEADER = ("row", "prediction", "probability")
+CERTIFIED = 100  # rows that are certified at a time
+TOL, NODES = 0.01, 30  # a radius is worked at until it is within one percent of an attack, or so many nodes are spent
+
+
+@final
+@dataclass(frozen=True)
+class Predicted:
+    """How many rows there were and how many of them right; ``labelled`` counts labels that are classes of the head.
+
+    ``labelled`` is None if there are no labels, and counts every row if the labels were named.
+    """
+
+    rows: int
+    labelled: int | None
+    right: int
+    said: tuple[str, ...]
+    radii: NDArray[np.float64]
+    typical: float | None
+
+
+def read_head(path: str) -> tuple[PolyReLUClassifier, InputSchema, float | None]:
+    """The head, what it takes, and the median centred norm it was fitted on, if it says so."""
+    from polyrelu.estimator import PolyReLUClassifier
+
+    require(Path(path).is_file(), "head", path, "an existing file written by polyrelu fit")
+    try:
+        head, about = PolyReLUClassifier.load(path), load_about(path)
+    except InputError as error:
+        raise InputError(str(error).replace("path=", "head=", 1)) from None
+    if hasattr(head, "feature_names_in_"):
+        del head.feature_names_in_  # columns are put in order here
+    takes = InputSchema(
+        head.n_features_in_, read_feature_names(about, path, head.n_features_in_), read_label_name(about, path)
+    )
+    typical = about.get("median_centred_norm")
+    good = typical is None or (isinstance(typical, int | float) and 0 < typical < math.inf)
+    require(good, "head", path, f"a median centred norm > 0, it says {typical!r:.40}")
+    return head, takes, typical
+
+
+def predict(file: str, data: str, label: str | None, radius: bool, out: Path | None, progress: Progress) -> Predicted:
+    """Write a line for each row of DATA to ``out``, whole or not at all, or to stdout; rows of files come in blocks.
+
+    Certified rows are kept in OUT.partial until ``out`` is whole, and an interrupted run goes on from them.
+    """
+    progress.keep(NOTHING)
+    head, takes, typical = read_head(file)
+    if out is not None:
+        _require_replaceable(out)
+        output_folder(out.parent)
+    blocks = _blocks(data, label, takes)
+    first = next(blocks)  # complaints about DATA come before anything is written
+    if out is None:
+        require(sys.stdout is not None, "out", None, "--out FILE where there is no stdout")
+        return _write(sys.stdout, head, first, blocks, label, radius, typical, progress, to_stdout=True)
+    found: list[Predicted] = []
+    identity = {"head": file_hash(file), "rows": CERTIFIED, "tol": TOL, "nodes": NODES, "version": __version__}
+    kept = CertifiedRows(out, identity, len(head.classes_)) if radius else None
+
+    def write(temporary: Path) -> None:
+        with temporary.open("w", encoding="utf-8", newline="") as stream:
+            found.append(_write(stream, head, first, blocks, label, radius, typical, progress, kept))
+
+    try:
+        write_atomically(out, write)
+    finally:
+        if kept is not None:
+            kept.close(done=bool(found))
+    return found[0]
+
+
+def _blocks(data: str, label: str | None, takes: InputSchema) -> Iterator[Table]:
+    if Path(data).suffix.lower() in TABLE_SUFFIXES:
+        return read_table_blocks(data, label=label, takes=takes)
+    return iter([read_table(data, label=label, takes=takes)])
+
+
+def _write(
+    stream: IO[str],
+    head: PolyReLUClassifier,
+    block: Table | None,
+    blocks: Iterator[Table],
+    label: str | None,
+    radius: bool,
+    typical: float | None,
+    progress: Progress,
+    kept: CertifiedRows | None = None,
+    to_stdout: bool = False,
+) -> Predicted:
+    lines = csv.writer(stream, lineterminator="\n")
+    fraction = radius and typical is not None
+    lines.writerow((*HEADER, *["radius"] * radius, *["fraction"] * fraction))
+    rows = labelled = right = 0
+    seen = block is not None and block.y is not None
+    said: tuple[str, ...] = block.notes if block is not None else ()
+    radii: list[NDArray[np.float64]] = []
+    progress.stage("rows", None)
+    while block is not None:
+        for part, (chosen, probability, proven) in _decided(head, block.X, rows, radius, kept):
+            columns: list[Any] = [range(rows, rows + len(chosen)), head.classes_[chosen].tolist(), probability.tolist()]
+            if radius:
+                radii.append(proven)
+                columns += [proven.tolist()] + ([(proven / typical).tolist()] if typical is not None else [])
+            lines.writerows(zip(*columns, strict=True))
+            if block.y is not None:
+                truth = class_indices(block.y[part], head.classes_)
+                labelled += int((truth >= 0).sum()) if label is None else len(truth)
+                right += int((truth == chosen).sum())
+            rows += len(chosen)
+            if to_stdout:
+                stream.flush()
+            _report(progress, rows, radius, kept, to_stdout)
+        block = next(blocks, None)
+    if kept is not None:
+        said = (*said, *kept.said, *[f"{kept.before} rows were certified before."] * (kept.before > 0))
+    proven = np.concatenate(radii) if radii else np.empty(0)
+    return Predicted(rows, labelled if seen else None, right, said, proven, typical)
+
+
+def _decided(
+    head: PolyReLUClassifier, X: NDArray[Any], before: int, radius: bool, kept: CertifiedRows | None
+) -> Iterator[tuple[slice, Decided]]:
+    """Class, probability and radius of the rows of a block, all at once or, with radii, a chunk at a time."""
+    scores: NDArray[Any] | None = None
+    for start in range(0, len(X), CERTIFIED if radius else len(X)):
+        part = slice(start, min(start + CERTIFIED, len(X)) if radius else len(X))
+        found = None if kept is None else kept.take(before + start, X[part])
+        if found is None:
+            scores = head.decision_function(X) if scores is None else scores
+            proven = np.empty(0)
+            if radius:
+                proven = head.certify(X[part], tol=TOL, budget=Budget(nodes=NODES)).lower.numpy()
+            found = (*decide(scores[part]), proven)
+            if kept is not None:
+                kept.add(before + start, X[part], found)
+        yield part, found
+
+
+def _report(progress: Progress, rows: int, radius: bool, kept: CertifiedRows | None, to_stdout: bool) -> None:
+    """So many rows are done; where that leaves an interruption, which cuts no line of stdout in two."""
+    if to_stdout:
+        other = " With --out FILE certified rows are kept, and the same command goes on from them." if radius else ""
+        progress.keep(f"interrupted; the first {rows} rows are written.{other}", "finishing the rows under way")
+    elif kept is not None and kept.usable:
+        progress.keep(f"interrupted; {rows} rows are certified and kept, and the same command goes on from there")
+    progress.update(done=rows)
+
+
+def decide(scores: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """The place of the class with the largest score, as `PolyReLUClassifier.predict`, and its probability."""
+    if scores.ndim == 1:
+        return (scores > 0).astype(np.int64), 1 / (1 + np.exp(-np.abs(scores.astype(np.float64))))
+    chosen = scores.argmax(axis=1)
+    above = scores.astype(np.float64) - scores.max(axis=1, keepdims=True)
+    return chosen, 1 / np.exp(above).sum(axis=1)
+
+
+def _require_replaceable(out: Path) -> None:
+    """Nothing is there yet, or predictions."""
+    require(out.suffix.lower() == ".csv", "out", out, "a name that ends in .csv")
+    require(not out.is_dir(), "out", out, "a file, this is a folder")
+    if out.exists():
+        require(out.is_file(), "out", out, "the name of an ordinary file")
+        with open_file(out) as stream:
+            mine = stream.read(100).decode("utf-8", "replace").startswith(",".join(HEADER))
+        require(mine, "out", out, "another name: it is there and holds no predictions")

@@ -1,0 +1,60 @@
+"""The JSON file in an output folder that says what was run there; and the command line that runs it again."""
+
+from __future__ import annotations
+
+import json
+import platform
+import shlex
+from pathlib import Path
+from typing import Any
+
+from polyrelu._version import __version__
+from polyrelu.errors import require
+from polyrelu.files import parse_json, read_text, write_atomically
+
+
+def to_argv(*words: str, **options: Any) -> str:
+    """``polyrelu WORDS --option value ...``: None, False and what is empty is left out; a list repeats its option."""
+    line = ["polyrelu", *words]
+    for name, value in options.items():
+        option = f"--{name.replace('_', '-')}"
+        for one in value if isinstance(value, list | tuple) else [value]:
+            if one is True:
+                line.append(option)
+            elif one is not None and one is not False and one != "":
+                line += [option, text(one)]
+    return shlex.join(line)
+
+
+def text(value: object) -> str:
+    """A value as a person would type it."""
+    if value is True:
+        return "yes"
+    return repr(value).removesuffix(".0") if isinstance(value, float) else str(value)
+
+
+def versions() -> dict[str, str]:
+    """What computed the numbers."""
+    import torch
+
+    return {"python": platform.python_version(), "torch": str(torch.__version__), "polyrelu": __version__}
+
+
+def write_record(path: Path, record: dict[str, Any]) -> None:
+    """Write it, whole or not at all."""
+    lines = json.dumps(record, indent=2, allow_nan=False) + "\n"
+    write_atomically(path, lambda temporary: temporary.write_text(lines, encoding="utf-8"))
+
+
+def read_record(path: Path, kind: str, expected: str, **types: type) -> dict[str, Any]:
+    """The record of a format, with fields of these types; FileNotFoundError if there is none, others are refused."""
+    try:
+        record = parse_json(read_text(path))
+    except FileNotFoundError:
+        raise
+    except (OSError, ValueError):
+        record = None
+    good = isinstance(record, dict) and record.get("format") == kind
+    good = good and all(isinstance(record.get(name), wanted) for name, wanted in types.items())
+    require(good, "out", path, expected)
+    return dict(record)

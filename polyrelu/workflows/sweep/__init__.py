@@ -1,1 +1,0 @@
-"""`polyrelu sweep`: progress."""
