@@ -57,9 +57,9 @@ def test_the_command_spells_everything_out_and_quotes_the_folder():
 
 def test_going_on_takes_new_targets_and_limits_only():
     old = FlowSettings(until_loss=0.1, until_accurate=True)
-    assert old.going_on({}) == old
-    assert old.going_on({"until_loss": 1e-3}) == replace(old, until_loss=1e-3, until_accurate=False)
-    assert old.going_on({"max_evaluations": 5.0}) == replace(old, max_evaluations=5.0)
-    assert old.going_on({"p": 3.0}) == old  # typed again, the same
+    assert old.resumed({}) == old
+    assert old.resumed({"until_loss": 1e-3}) == replace(old, until_loss=1e-3, until_accurate=False)
+    assert old.resumed({"max_evaluations": 5.0}) == replace(old, max_evaluations=5.0)
+    assert old.resumed({"p": 3.0}) == old  # typed again, the same
     with pytest.raises(InputError, match=r"p=2\.0: the run to resume has p=3\.0"):
-        old.going_on({"p": 2.0})
+        old.resumed({"p": 2.0})
