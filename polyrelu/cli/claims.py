@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from polyrelu.claims.judge import Judgement
-    from polyrelu.workflows.reproduce.run import Reproduction, ReproductionSettings
+    from polyrelu.workflows import Reproduction, ReproductionSettings
 
 EXIT = (
     "Exit status: 0 every claim came out as expected, 1 one that we stand for did not, 2 bad input, 130 interrupted "
@@ -80,7 +80,7 @@ def run_claims(
     """Measure some claims and say which hold; what is in DIR already is not measured again."""
     with plain_errors("use --profile quick", KEPT):
         check_cluster(engine, address)
-        from polyrelu.workflows.reproduce.run import ReproductionSettings
+        from polyrelu.workflows import ReproductionSettings
 
         settings = ReproductionSettings(tuple(names), profile, seeds, seed, engine, workers, address, retry_failed)
         result = measured(settings, out, quiet, page=False)
@@ -93,7 +93,7 @@ def run_claims(
 
 def measured(settings: ReproductionSettings, out: Path, quiet: bool, page: bool) -> Reproduction:
     """Measure with progress; Ctrl-C says how to go on."""
-    from polyrelu.workflows.reproduce.run import measure_claims
+    from polyrelu.workflows import measure_claims
 
     with TerminalProgress(quiet, noun="measurements", resume=settings.command(str(out), page)) as progress:
         return measure_claims(settings, out, progress)

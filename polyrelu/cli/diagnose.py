@@ -47,12 +47,11 @@ def diagnose(
     else.
     """
     with plain_errors("give fewer rows"):
-        from polyrelu.workflows.diagnose.run import diagnose as run
-        from polyrelu.workflows.diagnose.settings import DiagnosisSettings
+        from polyrelu.workflows import DiagnosisSettings, run_diagnosis
 
         settings = DiagnosisSettings(data, out, label, fine, model, points, seed)
         with TerminalProgress(quiet) as progress:
-            report = run(settings, progress)
+            report = run_diagnosis(settings, progress)
         typer.echo(json.dumps(report.record(), indent=2, allow_nan=False) if as_json else report.summary())
         if not quiet:
             typer.echo(f"polyrelu: written to {out}", err=True)

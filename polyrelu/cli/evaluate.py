@@ -10,10 +10,10 @@ import typer
 from polyrelu.cli.options import EFFORT, NET, OUTPUT, POINTS, Out, Quiet, Seed, option, plain_errors
 from polyrelu.cli.terminal import TerminalProgress
 from polyrelu.errors import require
-from polyrelu.workflows.evaluate.settings import EvaluationSettings, parse_radii
+from polyrelu.workflows import EvaluationSettings, parse_radii
 
 if TYPE_CHECKING:
-    from polyrelu.workflows.evaluate.run import Evaluation
+    from polyrelu.workflows import Evaluation
 
 EVALUATED = (
     "Exit status: 0 done, 2 bad input, 3 a proof exceeded an attack (our bug, please report it), 130 interrupted "
@@ -73,10 +73,10 @@ def evaluate(
         settings = EvaluationSettings(
             file, points, norm, tol, budget_nodes, budget_seconds, seed, limit, parse_radii(radius), cross_check, p
         )
-        from polyrelu.workflows.evaluate.run import evaluate as run
+        from polyrelu.workflows import run_evaluation
 
         with TerminalProgress(quiet) as progress:
-            result = run(settings, out, progress)
+            result = run_evaluation(settings, out, progress)
         show_evaluation(result, as_json, quiet)
 
 
@@ -98,10 +98,10 @@ def show_evaluation(result: Evaluation, as_json: bool, quiet: bool) -> None:
     else:
         from rich.console import Console
 
-        from polyrelu.workflows.evaluate.show import tables
+        from polyrelu.workflows import evaluation_tables
 
         console = Console(highlight=False)
-        for table in tables(result):
+        for table in evaluation_tables(result):
             console.print(table)
     if not quiet:
         files = "radii.csv, curve.png, curve.svg, adversarial.npz and evaluation.json"

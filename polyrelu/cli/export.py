@@ -42,7 +42,7 @@ def export(
         require(out.suffix in SUFFIXES, "out", out, f"a name that ends in {' or '.join(SUFFIXES)}")
         from polyrelu.files import output_folder
         from polyrelu.nets import load_about, to_onnx, to_torch_export
-        from polyrelu.workflows.evaluate.inputs import read_net
+        from polyrelu.workflows import read_net
 
         own = read_net(net)
         said = load_about(net) if Path(net).is_file() else {}

@@ -13,7 +13,7 @@ from polyrelu.cli.terminal import TerminalProgress
 from polyrelu.errors import InputError
 
 if TYPE_CHECKING:
-    from polyrelu.workflows.fit.run import Fitted
+    from polyrelu.workflows import FittedHead
 
 EPILOG = (
     "Example: polyrelu fit embeddings.npz -o head.safetensors\n\n"
@@ -60,16 +60,15 @@ def fit(
     """
     with plain_errors("lower --width"):
         power = _power(p)
-        from polyrelu.workflows.fit.run import fit as run
-        from polyrelu.workflows.fit.settings import FitSettings
+        from polyrelu.workflows import FitSettings, run_fit
 
         settings = FitSettings(data, out, label, power, fine, test, width, epochs, seed)
         with TerminalProgress(quiet) as progress:
-            result = run(settings, progress)
+            result = run_fit(settings, progress)
         show(result, as_json, quiet)
 
 
-def show(result: Fitted, as_json: bool, quiet: bool) -> None:
+def show(result: FittedHead, as_json: bool, quiet: bool) -> None:
     """What was done and what it is worth, on stdout; where it is and what to do next, on stderr."""
     found = result.record()
     if as_json:
@@ -83,7 +82,7 @@ def show(result: Fitted, as_json: bool, quiet: bool) -> None:
             typer.echo(f"  {command}", err=True)
 
 
-def summary(result: Fitted) -> list[str]:
+def summary(result: FittedHead) -> list[str]:
     """A few lines that hide nothing: what was guessed, what was measured, on how many rows."""
     found = result.record()
     classes = [str(one) for one in found["classes"]]

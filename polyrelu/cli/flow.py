@@ -10,10 +10,10 @@ import typer
 
 from polyrelu.cli.options import DATA, FLOW, NET, OUTPUT, STOP, Out, Quiet, Seed, one_of, option, plain_errors
 from polyrelu.cli.terminal import TerminalProgress
-from polyrelu.workflows.flow.settings import DTYPES, LOSSES, STARTS, FlowSettings
+from polyrelu.workflows import DTYPES, LOSSES, STARTS, FlowSettings
 
 if TYPE_CHECKING:
-    from polyrelu.workflows.flow.run import Run
+    from polyrelu.workflows import FlowRun
 
 EXIT = "Exit status: 0 done, 1 stopped short of every target (files are written), 2 bad input, 130 interrupted."
 EPILOG = (
@@ -64,14 +64,14 @@ def flow(
     """
     settings = {part.name: context.params[part.name] for part in fields(FlowSettings)}
     with plain_errors():
-        from polyrelu.workflows.flow import run as workflow
+        from polyrelu.workflows import resume_flow, run_flow
 
         with TerminalProgress(quiet) as progress:
             if resume:
                 given = {name: value for name, value in settings.items() if _given(context, name)}
-                run = workflow.resume(out, given, progress)
+                run = resume_flow(out, given, progress)
             else:
-                run = workflow.train(FlowSettings(**settings), out, progress)
+                run = run_flow(FlowSettings(**settings), out, progress)
         if isinstance(run, dict):
             nothing_to_resume(run, as_json)
         show(run, as_json, quiet)
@@ -87,7 +87,7 @@ def nothing_to_resume(record: dict[str, Any], as_json: bool) -> NoReturn:
     raise typer.Exit(0)
 
 
-def show(run: Run, as_json: bool, quiet: bool) -> None:
+def show(run: FlowRun, as_json: bool, quiet: bool) -> None:
     """The result on stdout, what else there is to know on stderr."""
     if as_json:
         typer.echo(json.dumps(run.record(), indent=2, allow_nan=False))

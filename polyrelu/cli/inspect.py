@@ -11,7 +11,7 @@ from polyrelu.cli.options import NET, OUTPUT, POINTS, Out, Quiet, Seed, option, 
 from polyrelu.cli.terminal import TerminalProgress
 
 if TYPE_CHECKING:
-    from polyrelu.workflows.inspect.run import Inspection
+    from polyrelu.workflows import Inspection
 
 INSPECTED = "Exit status: 0 done, 2 bad input, 130 interrupted (finished pictures are kept)."
 EPILOG = (
@@ -40,12 +40,11 @@ def inspect(
     or these data says why.
     """
     with plain_errors("lower --limit"):
-        from polyrelu.workflows.inspect.run import inspect as run
-        from polyrelu.workflows.inspect.settings import InspectionSettings
+        from polyrelu.workflows import InspectionSettings, run_inspection
 
         settings = InspectionSettings(net, data, trajectory, limit, seed)
         with TerminalProgress(quiet) as progress:
-            result = run(settings, out, progress)
+            result = run_inspection(settings, out, progress)
         show_inspection(result, as_json, quiet)
 
 
@@ -57,10 +56,12 @@ def show_inspection(result: Inspection, as_json: bool, quiet: bool) -> None:
         from rich.console import Console
         from rich.text import Text
 
-        from polyrelu.workflows.inspect.table import grid
+        from polyrelu.workflows import inspection_table
 
         console = Console(highlight=False)
-        console.print(Text(result.title, style="bold"), Text(result.headline), grid(list(result.rows)), sep="\n")
+        console.print(
+            Text(result.title, style="bold"), Text(result.headline), inspection_table(list(result.rows)), sep="\n"
+        )
     if not quiet:
         files = ", ".join(name for name in result.pictures if name.endswith(".png"))
         pictures = f" and the pictures {files} (and .svg)" if files else ""

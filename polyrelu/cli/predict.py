@@ -12,7 +12,7 @@ from polyrelu.cli.terminal import TerminalProgress
 from polyrelu.interrupt import PLAIN
 
 if TYPE_CHECKING:
-    from polyrelu.workflows.predict.run import Predicted
+    from polyrelu.workflows import Predictions
 
 EPILOG = (
     "Example: polyrelu predict head.safetensors new.csv --radius -o predictions.csv\n\n"
@@ -48,10 +48,10 @@ def predict(
     begun = out is not None and out.with_name(f"{out.name}.partial").exists()
     kept = "interrupted; certified rows of an earlier run are kept, and the same command goes on from them"
     with plain_errors("give DATA as .npy or .csv, which are read some rows at a time", kept if begun else PLAIN):
-        from polyrelu.workflows.predict.run import predict as run
+        from polyrelu.workflows import run_prediction
 
         with TerminalProgress(quiet) as progress:
-            result = run(head, data, label, radius, out, progress)
+            result = run_prediction(head, data, label, radius, out, progress)
         if not quiet:
             for line in summary(result):
                 typer.echo(f"polyrelu: {line}", err=True)
@@ -59,7 +59,7 @@ def predict(
             typer.echo(out)
 
 
-def summary(result: Predicted) -> list[str]:
+def summary(result: Predictions) -> list[str]:
     """Rows, accuracy where labels are there, and how far decisions hold."""
     lines = [*result.said, f"{result.rows} rows"]
     if result.labelled == 0:

@@ -53,7 +53,7 @@ def reproduce(
     """
     with plain_errors("use --profile quick", KEPT):
         check_cluster(engine, address)
-        from polyrelu.workflows.reproduce.run import ReproductionSettings, write_page
+        from polyrelu.workflows import ReproductionSettings, write_page
 
         settings = ReproductionSettings(tuple(only or ()), profile, seeds, seed, engine, workers, address, retry_failed)
         result = measured(settings, out, quiet, page=True)

@@ -12,7 +12,7 @@ from typer.core import TyperGroup
 
 from polyrelu.cli.options import OUTPUT, Out, Quiet, check_cluster, option, plain_errors
 from polyrelu.cli.terminal import TerminalProgress, describe
-from polyrelu.workflows.records import to_argv
+from polyrelu.workflows import to_argv
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

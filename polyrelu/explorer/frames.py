@@ -22,7 +22,7 @@ from polyrelu.explorer.problem import Problem
 from polyrelu.nets import Polar, PolyReLUNet
 from polyrelu.train import Trajectory, flow
 from polyrelu.train.gradient_flow import State
-from polyrelu.workflows.flow.settings import FlowSettings
+from polyrelu.workflows import FlowSettings
 
 Message = dict[str, Any]
 Send = Callable[[Message], None]  # hands a message on; raises when nobody wants it any more

@@ -20,8 +20,7 @@ from polyrelu.explorer.parameters import CHOICES, MOST_WORK, PARAMETERS, Setting
 from polyrelu.explorer.problem import TEST_POINTS, Problem
 from polyrelu.nets import PolyReLUNet
 from polyrelu.train import Trajectory
-from polyrelu.workflows.flow.run import NET, RECORD, TRAJECTORY, read_run_record, read_trajectory
-from polyrelu.workflows.flow.settings import FlowSettings
+from polyrelu.workflows import NET_FILE, RUN_FILE, TRAJECTORY_FILE, FlowSettings, read_run_record, read_trajectory
 
 DRAWN_POINTS = 2000  # points of the mixture that class averages and dots are of
 
@@ -71,7 +70,7 @@ class SavedRun:
 def read_run(folder: str | Path) -> SavedRun:
     """The run in a folder, or a sentence why it cannot be shown."""
     path = Path(folder)
-    for name in (RECORD, NET, TRAJECTORY):
+    for name in (RUN_FILE, NET_FILE, TRAJECTORY_FILE):
         _readable(path / name)
     settings = FlowSettings.from_json(read_run_record(path).get("settings"), path / "run.json")
     run = read_trajectory(path)

@@ -12,12 +12,12 @@ from typing import Any
 from polyrelu.sweep import sweepable
 from polyrelu.workflows.flow.settings import DEFAULT_LOSS, FlowSettings
 
-ROOMS = ("data", "nets", "train", "bias", "robust", "workflows.flow.settings")  # what the numbers come from
+SUBPACKAGES = ("data", "nets", "train", "bias", "robust", "workflows.flow.settings")  # what the numbers come from
 PUBLISHED = FlowSettings()
 RADII = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
 
 
-@sweepable(sources=tuple(f"polyrelu.{room}" for room in ROOMS))
+@sweepable(sources=tuple(f"polyrelu.{name}" for name in SUBPACKAGES))
 def mixture(
     p: float,
     clusters: str = PUBLISHED.clusters,

@@ -254,7 +254,7 @@ def test_stdout_is_flushed_a_chunk_at_a_time_also_when_a_bar_stands_before_it(tm
                 told.append(message)
 
     monkeypatch.setattr(sys, "stdout", Lines())
-    predictions.predict(str(two[1]), str(path), None, True, None, Bar())
+    predictions.run_prediction(str(two[1]), str(path), None, True, None, Bar())
     assert [text.count("\n") for text in told[::2]] == [101, 201, 251] and all(one.endswith("\n") for one in told[::2])
     assert [text.partition(" rows")[0] for text in told[1::2]] == [
         f"interrupted; the first {count}" for count in (100, 200, 250)
@@ -266,4 +266,4 @@ def test_without_stdout_a_file_is_asked_for(tmp_path, monkeypatch, two):
     X, y = points(5, KINDS["two"], seed=2)
     monkeypatch.setattr(sys, "stdout", None)
     with pytest.raises(InputError, match="--out FILE where there is no stdout"):
-        predictions.predict(str(file), str(table_of(tmp_path / "new.csv", X, y)), None, False, None, Progress())
+        predictions.run_prediction(str(file), str(table_of(tmp_path / "new.csv", X, y)), None, False, None, Progress())

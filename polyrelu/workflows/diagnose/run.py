@@ -23,7 +23,7 @@ RELU, LOGISTIC = "ReLU head", "logistic regression"
 Array = NDArray[Any]
 
 
-def diagnose(settings: DiagnosisSettings, progress: Progress) -> RobustnessReport:
+def run_diagnosis(settings: DiagnosisSettings, progress: Progress) -> RobustnessReport:
     """Read, train what is asked for, measure on the fifth held out, write the page."""
     out = settings.out
     progress.stage("diagnose")

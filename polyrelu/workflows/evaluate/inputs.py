@@ -15,7 +15,7 @@ from polyrelu.data import Dataset, InputSchema, class_indices, read, read_table
 from polyrelu.errors import InputError, require
 from polyrelu.nets import Net, classes_from_json, load, load_about, load_reference, read_feature_names, read_label_name
 from polyrelu.workflows.evaluate.settings import EvaluationSettings
-from polyrelu.workflows.flow.run import NET
+from polyrelu.workflows.flow.run import NET_FILE
 
 
 def read_net(text: str, p: float | None = None) -> Net:
@@ -25,8 +25,8 @@ def read_net(text: str, p: float | None = None) -> Net:
     """
     path = Path(text)
     if p is None and path.is_dir():
-        inside = path / NET
-        require(inside.is_file(), "net", text, f"a file, or a folder with a {NET} in it, as polyrelu flow writes")
+        inside = path / NET_FILE
+        require(inside.is_file(), "net", text, f"a file, or a folder with a {NET_FILE} in it, as polyrelu flow writes")
         path = inside
     name = "net" if p is None else "reference"
     wanted = "an existing file written by polyrelu, or a folder of polyrelu flow"

@@ -139,7 +139,7 @@ class Evaluation:
             )
 
 
-def evaluate(settings: EvaluationSettings, out: str | Path, progress: Progress) -> Evaluation:
+def run_evaluation(settings: EvaluationSettings, out: str | Path, progress: Progress) -> Evaluation:
     """Bracket every point, a part at a time, going on from the parts that are there; then write the results.
 
     The whole set is the pool that attacks start from, so a point's numbers do not depend on ``limit`` or on the parts.

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from polyrelu.workflows.evaluate.run import Evaluation
 
 
-def tables(result: Evaluation) -> list[Grid | Text]:
+def evaluation_tables(result: Evaluation) -> list[Grid | Text]:
     """The heading, accuracies by radius where there are any, the whole, and the cross-check if there was one."""
     table = result.table
     shown: list[Grid | Text] = [Text(result.title, style="bold")]

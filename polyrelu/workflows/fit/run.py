@@ -47,7 +47,7 @@ TOL, NODES = 0.02, 10  # how hard a bracket is worked at, where only the accurac
 
 @final
 @dataclass(frozen=True, eq=False)
-class Fitted:
+class FittedHead:
     """A head that was trained, measured and written; ``certified`` and ``attacked`` are accuracies at `FRACTIONS`."""
 
     settings: FitSettings
@@ -86,7 +86,7 @@ class Fitted:
         }
 
 
-def fit(settings: FitSettings, progress: Progress) -> Fitted:
+def run_fit(settings: FitSettings, progress: Progress) -> FittedHead:
     """Train on four fifths of DATA (or all of it beside ``test``), measure on the rest, write the head.
 
     After a KeyboardInterrupt, which says so, the head of the whole passes made is written, unmeasured.
@@ -124,7 +124,7 @@ def fit(settings: FitSettings, progress: Progress) -> Fitted:
 def _measured(
     head: PolyReLUClassifier, settings: FitSettings, table: Table, rows: NDArray[np.int64], test: Table, typical: float,
     progress: Progress, warned: list[str],
-) -> Fitted:  # fmt: skip
+) -> FittedHead:  # fmt: skip
     """Accuracy of a trained head on all rows to measure on, brackets on some; then it is written."""
     truth = class_indices(test.y, head.classes_)  # type: ignore[arg-type]
     accuracy = float((class_indices(head.predict(test.X), head.classes_) == truth).mean())
@@ -149,7 +149,7 @@ def _measured(
         * (strange > 0),
         *warned,
     )
-    return Fitted(
+    return FittedHead(
         settings, head, said, len(rows), len(test), accuracy, typical, len(some), line.certified(radii),
         line.attacked(radii),
     )  # fmt: skip

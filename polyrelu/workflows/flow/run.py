@@ -24,13 +24,13 @@ from polyrelu.workflows.flow.settings import LIMITS, TARGETS, FlowSettings
 from polyrelu.workflows.records import read_record, versions, write_record
 
 FORMAT = "polyrelu-run-1"
-NET, TRAJECTORY, RECORD, PICTURE = "net.safetensors", "trajectory.npz", "run.json", "trajectory.png"
+NET_FILE, TRAJECTORY_FILE, RUN_FILE, PICTURE_FILE = "net.safetensors", "trajectory.npz", "run.json", "trajectory.png"
 GIVEN_UP = "given up; nothing of this run was saved, and the same command begins anew"
 REACHED = ("LOSS", "TIME", "ACCURATE", "ALIGNED")  # statuses that are a target
 
 
 @dataclass(frozen=True)
-class Run:
+class FlowRun:
     """A run that has ended, for whatever reason: where it lives, what it was asked, what came out."""
 
     folder: Path
@@ -70,16 +70,16 @@ class Run:
         if not isinstance(net, PolyReLUNet):
             raise InputError(f"net={type(net).__name__}: expected a PolyReLUNet.")
         with written_together():
-            save(net, self.folder / NET)
+            save(net, self.folder / NET_FILE)
             for level, kept in self.trajectory.checkpoints.items():
                 if isinstance(kept, PolyReLUNet):
                     save(kept, self.folder / f"net-1e{level:g}.safetensors")
-            self.trajectory.save(self.folder / TRAJECTORY)
-            write_record(self.folder / RECORD, self.record())
-            save_figure(trajectory_figure(self.trajectory, self.title), self.folder / PICTURE)
+            self.trajectory.save(self.folder / TRAJECTORY_FILE)
+            write_record(self.folder / RUN_FILE, self.record())
+            save_figure(trajectory_figure(self.trajectory, self.title), self.folder / PICTURE_FILE)
 
 
-def train(settings: FlowSettings, out: str | Path, progress: Progress, before: Trajectory | None = None) -> Run:
+def run_flow(settings: FlowSettings, out: str | Path, progress: Progress, before: Trajectory | None = None) -> FlowRun:
     """Check everything, train (on from ``before``) and save. Stopped by a KeyboardInterrupt, it saves what it has."""
     dtype = getattr(torch, settings.dtype)
     mixture = OrthonormalMixture(settings.dim, *parse_clusters(settings.clusters), settings.alpha, dtype=dtype)
@@ -98,19 +98,19 @@ def train(settings: FlowSettings, out: str | Path, progress: Progress, before: T
         max_evaluations=settings.max_evaluations, progress=progress, after=before,
     )  # fmt: skip
     progress.stage("saving")
-    run = Run(folder, settings, trajectory, summarise(trajectory, data))
+    run = FlowRun(folder, settings, trajectory, summarise(trajectory, data))
     run.save()
     return run
 
 
-def resume(out: Path, given: dict[str, Any], progress: Progress) -> Run | dict[str, Any]:
+def resume_flow(out: Path, given: dict[str, Any], progress: Progress) -> FlowRun | dict[str, Any]:
     """Go on with the run in a folder, with the settings ``given`` now; the record where nothing is left to do."""
     record = read_run_record(out)
-    settings = FlowSettings.from_json(record.get("settings"), out / RECORD).resumed(given)
+    settings = FlowSettings.from_json(record.get("settings"), out / RUN_FILE).resumed(given)
     if record["summary"].get("status") == "INTERRUPTED" or any(name in given for name in (*TARGETS, *LIMITS)):
         trajectory = read_trajectory(out)
         if not reached(settings, trajectory):
-            return train(settings, out, progress, trajectory)
+            return run_flow(settings, out, progress, trajectory)
     return record
 
 
@@ -128,17 +128,17 @@ def reached(settings: FlowSettings, trajectory: Trajectory) -> bool:
 def read_run_record(folder: Path) -> dict[str, Any]:
     """What run.json of a folder says."""
     try:
-        return read_record(folder / RECORD, FORMAT, f"a {RECORD} written by this version of polyrelu", summary=dict)
+        return read_record(folder / RUN_FILE, FORMAT, f"a {RUN_FILE} written by this version of polyrelu", summary=dict)
     except FileNotFoundError:
-        raise InputError(f"{folder}: expected a folder that polyrelu flow has written; it has no {RECORD}.") from None
+        raise InputError(f"{folder}: expected a folder that polyrelu flow has written; it has no {RUN_FILE}.") from None
 
 
 def read_trajectory(folder: Path) -> Trajectory:
     """The network and the history of a folder, checked to be of one moment."""
-    trajectory = Trajectory.load(folder / TRAJECTORY, load(folder / NET))
+    trajectory = Trajectory.load(folder / TRAJECTORY_FILE, load(folder / NET_FILE))
     if not ends_with(trajectory, trajectory.net):
         raise InputError(
-            f"out={folder}: {NET} and {TRAJECTORY} are not of the same moment (a save was cut short?); "
+            f"out={folder}: {NET_FILE} and {TRAJECTORY_FILE} are not of the same moment (a save was cut short?); "
             "start again without --resume."
         )
     return trajectory

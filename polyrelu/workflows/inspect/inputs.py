@@ -32,7 +32,7 @@ from polyrelu.nets import AverageClassifier, CentreClassifier, Net, PolyReLUNet
 from polyrelu.train import Trajectory
 from polyrelu.workflows.evaluate.inputs import fitted, read_net
 from polyrelu.workflows.evaluate.settings import EvaluationSettings
-from polyrelu.workflows.flow.run import TRAJECTORY, ends_with
+from polyrelu.workflows.flow.run import TRAJECTORY_FILE, ends_with
 from polyrelu.workflows.inspect.settings import InspectionSettings
 
 
@@ -151,10 +151,10 @@ def read_subject(settings: InspectionSettings) -> Subject:
 
 def _trajectory(settings: InspectionSettings, net: Net) -> Trajectory | None:
     """The one given, else the one in the net's folder; checked to end with the net."""
-    path = Path(settings.net) / TRAJECTORY if settings.trajectory is None else Path(settings.trajectory)
+    path = Path(settings.net) / TRAJECTORY_FILE if settings.trajectory is None else Path(settings.trajectory)
     if settings.trajectory is None and not path.is_file():
         return None
-    path = path / TRAJECTORY if path.is_dir() else path
+    path = path / TRAJECTORY_FILE if path.is_dir() else path
     trajectory = Trajectory.load(path, net)
     if trajectory.history.log_contribution[-1:].size and not ends_with(trajectory, net):
         raise InputError(

@@ -120,7 +120,7 @@ class Inspection:
             rows.writerows((row.name, row.value, row.words, row.status) for row in self.rows)
 
 
-def inspect(settings: InspectionSettings, out: str | Path, progress: Progress) -> Inspection:
+def run_inspection(settings: InspectionSettings, out: str | Path, progress: Progress) -> Inspection:
     """Measure and draw all that applies, one thing after the other; what does not apply says why."""
     began = time.perf_counter()
     progress.stage("inspect")

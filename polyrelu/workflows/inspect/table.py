@@ -50,7 +50,7 @@ def plain(value: Any) -> Any:
     return value
 
 
-def grid(rows: list[Row]) -> Grid:
+def inspection_table(rows: list[Row]) -> Grid:
     """The table: what does not apply is dim."""
     table = Grid(box=SIMPLE_HEAD, pad_edge=False)
     table.add_column("measurement", max_width=24)

@@ -33,7 +33,7 @@ TOL, NODES = 0.01, 30  # a radius is worked at until it is within one percent of
 
 @final
 @dataclass(frozen=True)
-class Predicted:
+class Predictions:
     """How many rows there were and how many of them right; ``labelled`` counts labels that are classes of the head.
 
     ``labelled`` is None if there are no labels, and counts every row if the labels were named.
@@ -67,7 +67,9 @@ def read_head(path: str) -> tuple[PolyReLUClassifier, InputSchema, float | None]
     return head, takes, typical
 
 
-def predict(file: str, data: str, label: str | None, radius: bool, out: Path | None, progress: Progress) -> Predicted:
+def run_prediction(
+    file: str, data: str, label: str | None, radius: bool, out: Path | None, progress: Progress
+) -> Predictions:
     """Write a line for each row of DATA to ``out``, whole or not at all, or to stdout; rows of files come in blocks.
 
     Certified rows are kept in OUT.partial until ``out`` is whole, and an interrupted run goes on from them.
@@ -82,7 +84,7 @@ def predict(file: str, data: str, label: str | None, radius: bool, out: Path | N
     if out is None:
         require(sys.stdout is not None, "out", None, "--out FILE where there is no stdout")
         return _write(sys.stdout, head, first, blocks, label, radius, typical, progress, to_stdout=True)
-    found: list[Predicted] = []
+    found: list[Predictions] = []
     identity = {"head": file_hash(file), "rows": CERTIFIED, "tol": TOL, "nodes": NODES, "version": __version__}
     kept = CertifiedRows(out, identity, len(head.classes_)) if radius else None
 
@@ -115,7 +117,7 @@ def _write(
     progress: Progress,
     kept: CertifiedRows | None = None,
     to_stdout: bool = False,
-) -> Predicted:
+) -> Predictions:
     lines = csv.writer(stream, lineterminator="\n")
     fraction = radius and typical is not None
     lines.writerow((*HEADER, *["radius"] * radius, *["fraction"] * fraction))
@@ -143,7 +145,7 @@ def _write(
     if kept is not None:
         said = (*said, *kept.said, *[f"{kept.before} rows were certified before."] * (kept.before > 0))
     proven = np.concatenate(radii) if radii else np.empty(0)
-    return Predicted(rows, labelled if seen else None, right, said, proven, typical)
+    return Predictions(rows, labelled if seen else None, right, said, proven, typical)
 
 
 def _decided(

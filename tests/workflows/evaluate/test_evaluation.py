@@ -106,7 +106,9 @@ class Recorder(Progress):
 
 
 def evaluate(nets, out, data=RECIPE, net="p1", **options):
-    return evaluation.evaluate(EvaluationSettings(str(nets / f"{net}.safetensors"), data, **options), out, Recorder())
+    return evaluation.run_evaluation(
+        EvaluationSettings(str(nets / f"{net}.safetensors"), data, **options), out, Recorder()
+    )
 
 
 # ----------------------------------------------------------------------------------------------------- what it gives
@@ -195,7 +197,7 @@ def test_a_folder_of_flow_is_a_net(nets, calls, tmp_path):
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "net.safetensors").write_bytes((nets / "p1.safetensors").read_bytes())
     settings = EvaluationSettings(str(tmp_path / "run"), RECIPE, limit=20)
-    result = evaluation.evaluate(settings, tmp_path / "out", Recorder())
+    result = evaluation.run_evaluation(settings, tmp_path / "out", Recorder())
     assert torch.equal(result.bracket.upper, evaluate(nets, tmp_path / "other", limit=20).bracket.upper)
 
 
@@ -284,7 +286,7 @@ def test_interrupted_between_parts_and_gone_on(nets, calls, tmp_path, monkeypatc
     monkeypatch.setattr(Recorder, "update", real)
     progress = Recorder()
     settings = EvaluationSettings(str(nets / "p1.safetensors"), RECIPE)
-    result = evaluation.evaluate(settings, tmp_path / "out", progress)
+    result = evaluation.run_evaluation(settings, tmp_path / "out", progress)
     assert progress.heard == [(250, 100), 100, 50, "drawing and writing the results"]
     assert torch.equal(result.bracket.upper, evaluate(nets, tmp_path / "unbroken").bracket.upper)
 
@@ -531,7 +533,7 @@ def test_ctrl_c_within_a_part_keeps_it(nets, tmp_path, monkeypatch):
         TerminalProgress(quiet=True) as watching,
         pytest.raises(KeyboardInterrupt),
     ):
-        evaluation.evaluate(settings, tmp_path, watching)
+        evaluation.run_evaluation(settings, tmp_path, watching)
     assert watching.done == 100 and len(names(tmp_path / "parts")) == 1
 
 
@@ -553,7 +555,7 @@ def test_a_part_that_takes_long_is_dropped(nets, calls, tmp_path, monkeypatch):
         TerminalProgress(quiet=True) as watching,
         pytest.raises(KeyboardInterrupt),
     ):
-        evaluation.evaluate(settings, tmp_path, watching)
+        evaluation.run_evaluation(settings, tmp_path, watching)
     assert (
         times[-1] == evaluation.PATIENCE
         and "; 0 of 250 points are kept" in watching.message

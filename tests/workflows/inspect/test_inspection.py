@@ -76,7 +76,7 @@ def command(*words):
 
 
 def inspect(net, out, data=RECIPE, **options):
-    return inspection.inspect(InspectionSettings(str(net), str(data), **options), out, Progress())
+    return inspection.run_inspection(InspectionSettings(str(net), str(data), **options), out, Progress())
 
 
 def row(result, name):

@@ -28,7 +28,7 @@ def certified_anew(tmp_path, monkeypatch):
     def run():
         asked.clear()
         given = (str(tmp_path / "head.safetensors"), str(tmp_path / "rows.npy"), None, True, tmp_path / "p.csv")
-        predictions.predict(*given, Progress())
+        predictions.run_prediction(*given, Progress())
         return asked.copy()
 
     monkeypatch.setattr(PolyReLUClassifier, "certify", certify)
