@@ -15,10 +15,6 @@ from polyrelu.errors import InputError
 LISTS = (
     "mv24.claims",
     "mv25.claims",
-    "ideal",
-    "ideal_bayes",
-    "ideal_attacks",
-    "ideal_exact",
     "averaging",
     "averaging_breaking",
     "averaging_scaling",

@@ -60,3 +60,73 @@ AGREE: Mapping[Profile, MixtureSize] = {
 LOOKS = {1.0: (0.28, 0.3, 0.32, 0.34, 0.35, 0.4), 3.0: (0.66, 0.7, 0.7071, 0.72, 0.75, 0.85)}  # radii, by p
 ATTACKED = {1.0: (0.28, 0.3, 0.32, 0.34, 0.4), 3.0: (0.7, 0.75, 0.8, 0.85, 0.9, 0.98)}  # by the published attack
 REPEATS: Mapping[Profile, int] = {"quick": 3, "paper": 10}
+
+# the ideal classifiers, without training
+NOISY = (2.0, 3.0, 4.0)  # noise at which accuracies are not simply 1, D = 100
+NOISY_POINTS: Mapping[Profile, int] = {"quick": 50_000, "paper": 200_000}
+CENTRE_POWERS = (1, 2, 3, 4)
+DIRECTION_DIM: Mapping[Profile, int] = {"quick": 100, "paper": 1000}
+
+
+class ClusterSize(NamedTuple):
+    """Numbers of clusters, D (0 for 2K) and points for each of them."""
+
+    K: tuple[int, ...]
+    dim: int
+    points: int
+
+
+FRAGILITY: Mapping[Profile, ClusterSize] = {
+    "quick": ClusterSize(K=(2, 4, 8, 16, 32, 64), dim=0, points=100),
+    "paper": ClusterSize(K=(2, 4, 8, 16, 32, 64, 128, 200), dim=1000, points=500),
+}
+RESISTANCE: Mapping[Profile, ClusterSize] = {
+    "quick": ClusterSize(K=(4, 10, 20), dim=50, points=60),
+    "paper": ClusterSize(K=(4, 10, 20, 40), dim=1000, points=200),
+}
+THRESHOLD_POWERS = (1.0, 1.5, 2.0, 2.5, 3.0, 4.0)
+THRESHOLD_K: Mapping[Profile, tuple[int, ...]] = {"quick": (10,), "paper": (10, 20)}
+CLASSIFIERS = (
+    "a trained ReLU net",
+    "a trained p = 3 net",
+    "F",
+    "F^(3)",
+    "the Bayes classifier",
+    "the nearest centre",
+    "the nearest training point",
+    "always +1",
+)
+NU = {0.1: (0.1, 0.15, 0.2, 0.3, 0.5, 1.0), 0.5: (0.5, 0.6, 0.8, 1.0, 1.2)}  # of Prop. 2 of 2025, by alpha
+BAYES: Mapping[Profile, MixtureSize] = {
+    "quick": MixtureSize(dim=200, positive=6, negative=4, samples=0, width=0, points=300),
+    "paper": MixtureSize(dim=2000, positive=12, negative=8, samples=0, width=0, points=300),
+}
+AGREEMENT_POINTS: Mapping[Profile, int] = {"quick": 40_000, "paper": 400_000}
+AGREEMENT_POWERS = (1, 2, 3, 4, 8, 16)
+
+
+class StartSize(NamedTuple):
+    """D, noise and points of the classifier that is attacked, and steps of the published attack."""
+
+    dim: int
+    alpha: float
+    points: int
+    steps: int
+
+
+STARTS: Mapping[Profile, StartSize] = {  # the noise of each coordinate is the same
+    "quick": StartSize(dim=50, alpha=0.02, points=40, steps=300),
+    "paper": StartSize(dim=1000, alpha=0.1, points=100, steps=2000),
+}
+SAME_POINTS: Mapping[Profile, int] = {"quick": 64, "paper": 512}
+
+
+class ClosedFormSize(NamedTuple):
+    """Gaussian points for F, and how many of them for each p of F^(p)."""
+
+    points: int
+    cases: int
+
+
+CLOSED_FORMS: Mapping[Profile, ClosedFormSize] = {"quick": ClosedFormSize(200, 6), "paper": ClosedFormSize(2000, 24)}
+SIZE_DIM: Mapping[Profile, int] = {"quick": 100, "paper": 1000}

@@ -11,7 +11,7 @@ from matplotlib.axis import Axis
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator, PercentFormatter
 from numpy.typing import ArrayLike, NDArray
 
-from polyrelu.claims import Measured
+from polyrelu.claims import Measured, Quantity
 from polyrelu.report.figures.heatmap import heatmap
 from polyrelu.report.figures.style import BLACK, DOTTED, GREY
 from polyrelu.report.paper_figures.figure import Results, Run
@@ -36,9 +36,9 @@ def first_runs_of(results: Results, experiment: str) -> list[Run]:
     return runs_of({experiment: [one for one in results[experiment] if one.seed == seed]}, experiment)
 
 
-def values_of(runs: Iterable[Measured], name: str) -> list[float]:
+def values_of(runs: Iterable[Measured], quantity: str | Quantity) -> list[float]:
     """One judged number of every run that has it."""
-    return [run.values[name] for run in runs if name in run.values]
+    return [run.values[quantity] for run in runs if quantity in run.values]
 
 
 def select(runs: Iterable[Run], **wanted: object) -> list[Run]:

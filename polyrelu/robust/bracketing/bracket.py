@@ -14,13 +14,7 @@ from polyrelu.errors import InputError, require
 from polyrelu.nets import AverageClassifier, CentreClassifier, PolyReLUNet, ReadOut, as_float64
 from polyrelu.progress import Progress
 from polyrelu.robust.bracketing.readout import readout_bounds
-from polyrelu.robust.bracketing.strategies import (
-    WIDE,
-    Bounds,
-    branching_bounds,
-    general_bounds,
-    single_ball_bounds,
-)
+from polyrelu.robust.bracketing.strategies import WIDE, Bounds, branching_bounds, general_bounds, single_ball_bounds
 from polyrelu.robust.certify.contract import Budget, Job
 from polyrelu.robust.certify.table import CERTIFICATES
 from polyrelu.robust.core.arithmetic import REAL, Arithmetic, arithmetic_of

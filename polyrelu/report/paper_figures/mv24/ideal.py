@@ -10,13 +10,15 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
+from polyrelu.claims import Quantity
+from polyrelu.claims.mv24 import ROBUST_ACCURACY
 from polyrelu.report.figures.style import BLACK, BLUE, GREEN, GREY, PURPLE, VERMILION, canvas, figure_style
 from polyrelu.report.paper_figures import panels
 from polyrelu.report.paper_figures.figure import PaperFigure, Results, Run
 from polyrelu.robust.theory import centre_critical_radius
 
 HALF_GAP = math.sqrt(2) / 2
-READ_OFF = {0.85: 1.0, 0.88: 0.98, 0.9: 0.8, 0.93: 0.4, 0.98: 0.035}  # Fig. 2e of Min & Vidal 2024, p = 3
+READ_OFF = {radius: share for radius, share in ROBUST_ACCURACY[3].items() if radius >= 0.85}
 HOW = (
     ("published", VERMILION, "o", "published attack (starts at x)"),
     ("random starts", PURPLE, "s", "three random starts"),
@@ -32,12 +34,15 @@ def scaling(results: Results) -> Figure:
         1, 2, gridspec_kw={"left": 0.075, "right": 0.985, "top": 0.83, "bottom": 0.23, "wspace": 0.19}
     )
     _by_clusters(left, results)
-    _by_power(right, panels.runs_of(results, "ideal.threshold"))
+    _by_power(right, panels.runs_of(results, "mv24.ideal.threshold"))
     return figure
 
 
 def _by_clusters(panel: Axes, results: Results) -> None:
-    fragile, resistant = panels.runs_of(results, "ideal.fragility"), panels.runs_of(results, "ideal.resistance")
+    fragile, resistant = (
+        panels.runs_of(results, "mv24.ideal.fragility"),
+        panels.runs_of(results, "mv24.ideal.resistance"),
+    )
     K, others = np.array(fragile[0]["K"]), np.array(resistant[0]["K"])
     ends = np.array([min(K[0], others[0]), max(K[-1], others[-1])])
     panel.plot(ends, 1 / np.sqrt(ends), color=VERMILION, lw=1.2, label="1/√K")
@@ -67,8 +72,8 @@ def _by_clusters(panel: Axes, results: Results) -> None:
 
 def _slope(results: Results) -> float:
     """The median over seeds, of attacked radii."""
-    runs = panels.measured(results, "ideal.fragility")
-    return float(np.median(panels.values_of(runs, "slope of log r50 against log K, attacked")))
+    runs = panels.measured(results, "mv24.ideal.fragility")
+    return float(np.median(panels.values_of(runs, Quantity("slope of log r50 against log K", side="attacked"))))
 
 
 def _by_power(panel: Axes, runs: Sequence[Run]) -> None:
@@ -101,7 +106,7 @@ def blind(results: Results) -> Figure:
 
 
 def _accuracy(panel: Axes, results: Results) -> None:
-    runs = panels.select(panels.runs_of(results, "ideal_attacks.starts"), p=3)
+    runs = panels.select(panels.runs_of(results, "mv24.attacks.starts"), p=3)
     radii = np.array(runs[0]["radii"])
     for name, colour, marker, label in HOW:
         panels.band(panel, radii, panels.rows(runs, name), colour, marker=marker, ms=5, label=label)
@@ -116,20 +121,20 @@ def _accuracy(panel: Axes, results: Results) -> None:
 
 
 def _starts(panel: Axes, results: Results) -> None:
-    runs = panels.measured(results, "ideal_attacks.starts")
+    runs = panels.measured(results, "mv24.attacks.starts")
     powers = sorted({run.data["p"] for run in runs})
 
-    def medians(attack: str) -> panels.Array:
-        return np.transpose([panels.values_of(runs, f"r50, p = {p}, {attack}") for p in powers])
+    def medians(**where: str) -> panels.Array:
+        return np.transpose([panels.values_of(runs, Quantity("r50", p=p, **where)) for p in powers])
 
     for name, colour, marker, label in HOW:
-        panels.band(panel, powers, medians(name), colour, marker=marker, ms=5, label=label)
-    _truth(panel, powers, medians("proven"), medians("attacked"))
+        panels.band(panel, powers, medians(attack=name), colour, marker=marker, ms=5, label=label)
+    _truth(panel, powers, medians(side="proven"), medians(side="attacked"))
     _median_axes(panel, "Median radius: F (p = 1) and F^(p)")
 
 
 def _same(panel: Axes, results: Results) -> None:
-    reported = [row for run in panels.runs_of(results, "ideal_attacks.same_classifier") for row in run["reported"]]
+    reported = [row for run in panels.runs_of(results, "mv24.attacks.same_classifier") for row in run["reported"]]
     powers = sorted({row["p"] for row in reported})
 
     def medians(attack: str) -> panels.Array:

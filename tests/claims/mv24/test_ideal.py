@@ -10,26 +10,20 @@ import pytest
 import torch
 from PIL import Image
 
-from polyrelu.claims import ideal, ideal_attacks, ideal_bayes, ideal_exact
-from polyrelu.claims.claim import Standing, Verdict
-from polyrelu.claims.experiment import Measured
-from polyrelu.claims.judge import Outcome, judge
-from polyrelu.claims.papers import PAPERS
-from polyrelu.claims.profile import PROFILES, for_profile
+from polyrelu.claims import PAPERS, PROFILES, Measured, Outcome, Standing, Verdict, for_profile, judge, load_experiment
+from polyrelu.claims.mv24 import attacks, bayes, closed_forms, ideal
+from polyrelu.claims.mv24.claims import ideal as ideal_claims
 from polyrelu.claims.setups import mixture_nets
 from polyrelu.data import OrthonormalMixture
 from polyrelu.nets import AverageClassifier, BayesClassifier, CentreClassifier, NearestCentre, PolyReLUNet
 from polyrelu.report.paper_figures.mv24.ideal import FIGURES
 from polyrelu.robust import Bracket, BracketStatus
 from polyrelu.robust.attacks import PGD, CentreToCentre, PublishedPGD
+from polyrelu.robust.theory import average_robust_accuracy, impossibility_bound
 
-CLAIMS = {claim.id: claim for room in (ideal, ideal_bayes, ideal_attacks, ideal_exact) for claim in room.CLAIMS}
+CLAIMS = {claim.id: claim for claim in ideal_claims.CLAIMS}
 SLOW = ("fragility", "resistance", "impossibility", "bayes", "starts", "same_classifier")
 each = pytest.mark.parametrize("claim", CLAIMS.values(), ids=CLAIMS)
-
-
-def run(experiment):
-    return [Outcome(0, part, experiment.run("quick", 0, **part)) for part in experiment.parts("quick")]
 
 
 def stand_in_bracket(net, X, y, **_):
@@ -45,22 +39,22 @@ def stand_in_trained(profile, p, seed):
 
 
 @pytest.fixture(scope="module")
-def outcomes():
+def outcomes(run):
     """Every experiment once; the slow ones with stand-ins and few points: their values have names and no meaning."""
-    experiments = {claim.experiment.name: claim.experiment for claim in CLAIMS.values()}
+    experiments = {claim.experiment: load_experiment(claim.experiment) for claim in CLAIMS.values()}
     slow = {name for name in experiments if name.rpartition(".")[2] in SLOW}
     sample = OrthonormalMixture.sample
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ideal_exact, "POWERS", (3.0,))
-        found = {name: run(experiments[name]) for name in experiments if name not in slow}
+        patch.setattr(closed_forms, "POWERS", (3.0,))
+        found = {name: run(experiments[name])[1] for name in experiments if name not in slow}
         patch.setattr(OrthonormalMixture, "sample", lambda self, n, seed: sample(self, min(n, 20), seed))
-        for room in (ideal, ideal_bayes, ideal_attacks):
+        for room in (ideal, bayes, attacks):
             patch.setattr(room, "bracket", stand_in_bracket)
-        patch.setattr(ideal_bayes, "trained", stand_in_trained)
-        patch.setattr(ideal_attacks, "DeepFool", partial(ideal_attacks.DeepFool, steps=1))
-        patch.setattr(ideal_attacks, "PGD", partial(PGD, steps=2))
-        patch.setattr(ideal_attacks, "PublishedPGD", lambda steps: PublishedPGD(steps=2))
-        return found | {name: run(experiments[name]) for name in slow}
+        patch.setattr(bayes, "trained", stand_in_trained)
+        patch.setattr(attacks, "DeepFool", partial(attacks.DeepFool, steps=1))
+        patch.setattr(attacks, "PGD", partial(PGD, steps=2))
+        patch.setattr(attacks, "PublishedPGD", lambda steps: PublishedPGD(steps=2))
+        return found | {name: run(experiments[name])[1] for name in slow}
 
 
 def test_the_claims_are_a1_to_a15():
@@ -71,13 +65,13 @@ def test_the_claims_are_a1_to_a15():
 def test_a_claim_is_complete(claim, outcomes):
     assert claim.sentence.endswith(".")
     assert claim.paper in PAPERS
-    given = {name for outcome in outcomes[claim.experiment.name] for name in outcome.measured.values}
+    given = {name for outcome in outcomes[claim.experiment] for name in outcome.measured.values}
     for profile in PROFILES:
         checks = (*for_profile(claim.checks, profile), *for_profile(claim.why, profile))
         assert {check.quantity for check in checks} <= given
         assert for_profile(claim.settings, profile)
-        assert claim.experiment.needs(profile) == ""
-        assert claim.experiment.repeats[profile] >= 1
+        assert load_experiment(claim.experiment).needs(profile) == ""
+        assert load_experiment(claim.experiment).repeats[profile] >= 1
         assert (for_profile(claim.expects, profile) is Verdict.ARTEFACT) == bool(
             for_profile(claim.why, profile) and claim.reason
         )
@@ -85,35 +79,27 @@ def test_a_claim_is_complete(claim, outcomes):
 
 @pytest.mark.parametrize("id", ["A1", "A2", "A3", "A6", "A9", "A11", "A12", "A15"])
 def test_what_is_cheap_is_reproduced(id, outcomes):
-    judgement = judge(CLAIMS[id], "quick", outcomes[CLAIMS[id].experiment.name])
+    judgement = judge(CLAIMS[id], "quick", outcomes[CLAIMS[id].experiment])
     assert judgement.verdict is Verdict.REPRODUCED
     assert judgement.as_expected
 
 
-def kept(checks, wrong=None):
-    """Values inside every check but the one numbered ``wrong``, which lies outside by 1e-3 of its size."""
-    values = {}
-    for number, check in enumerate(checks):
-        inside = [bound for bound in (check.low, check.high) if math.isfinite(bound)]
-        out = check.low - 1e-3 * (1 + abs(check.low)) if math.isfinite(check.low) else check.high + 1e-3
-        values[check.quantity] = out if number == wrong else sum(inside) / len(inside)
-    return [Outcome(0, {}, Measured(values))]
-
-
 @each
 @pytest.mark.parametrize("profile", PROFILES)
-def test_any_number_that_is_off_turns_the_verdict(claim, profile):
+def test_any_number_that_is_off_turns_the_verdict(claim, profile, without_combining, values_for):
     checks = for_profile(claim.why, profile) or for_profile(claim.checks, profile)
-    assert judge(claim, profile, kept(checks)).verdict is for_profile(claim.expects, profile)
+    assert judge(claim, profile, [Outcome(0, {}, Measured(values_for(checks)))]).verdict is for_profile(
+        claim.expects, profile
+    )
     for wrong in range(len(checks)):
-        judgement = judge(claim, profile, kept(checks, wrong))
-        assert judgement.verdict is Verdict.DIFFERS, checks[wrong].name
+        judgement = judge(claim, profile, [Outcome(0, {}, Measured(values_for(checks, wrong)))])
+        assert judgement.verdict is Verdict.DIFFERS, checks[wrong].quantity
         assert not judgement.as_expected
 
 
-def test_the_artefact_would_be_reproduced_if_the_plotted_curve_were_true():
+def test_the_artefact_would_be_reproduced_if_the_plotted_curve_were_true(values_for, verdict):
     claim = CLAIMS["A10"]
-    assert judge(claim, "quick", kept(claim.checks)).verdict is Verdict.REPRODUCED
+    assert verdict(claim, "quick", values_for(claim.checks)) is Verdict.REPRODUCED
     assert claim.standing is Standing.READ_OFF
 
 
@@ -122,13 +108,19 @@ def test_the_artefact_would_be_reproduced_if_the_plotted_curve_were_true():
     [
         ("A3", ideal, "AverageClassifier", CentreClassifier),
         ("A6", ideal, "centre_critical_radius", lambda p, opposite: math.sqrt(0.5)),
-        ("A9", ideal_bayes, "BayesClassifier", lambda centres, labels, alpha: AverageClassifier(centres, labels)),
-        ("A15", ideal_exact, "CentreClassifier", lambda centres, labels, p: CentreClassifier(centres, labels, 1)),
+        ("A9", bayes, "BayesClassifier", lambda centres, labels, alpha: AverageClassifier(centres, labels)),
+        ("A15", closed_forms, "CentreClassifier", lambda centres, labels, p: CentreClassifier(centres, labels, 1)),
     ],
 )
-def test_a_broken_measurement_differs(id, room, name, instead, monkeypatch):
+def test_a_broken_measurement_differs(id, room, name, instead, monkeypatch, run):
     monkeypatch.setattr(room, name, instead)
-    assert judge(CLAIMS[id], "quick", run(CLAIMS[id].experiment)).verdict is Verdict.DIFFERS
+    assert judge(CLAIMS[id], "quick", run(load_experiment(CLAIMS[id].experiment))[1]).verdict is Verdict.DIFFERS
+
+
+def test_the_accuracies_of_averages_are_those_of_the_closed_form():
+    for alpha, share in ideal_claims.F_ACCURACY.items():
+        assert share == pytest.approx(average_robust_accuracy(0, 100, 6, 4, alpha), abs=1e-6)
+    assert CLAIMS["A7"].checks[0].published == impossibility_bound(6, 4)
 
 
 def test_slope_of_a_power_law():
@@ -137,9 +129,9 @@ def test_slope_of_a_power_law():
 
 def test_half_radius_lies_on_the_line_and_never_goes_back():
     radii = np.array([0.1, 0.2, 0.3, 0.4])
-    assert ideal_attacks.half_radius(radii, np.array([1.0, 0.75, 0.25, 0.0])) == pytest.approx(0.25)
-    assert ideal_attacks.half_radius(radii, np.array([1.0, 0.4, 0.9, 0.0])) == pytest.approx(0.1 + 0.1 * 5 / 6)
-    assert ideal_attacks.half_radius(radii, np.array([1.0, 1.0, 1.0, 0.9])) == 0.4
+    assert attacks.half_radius(radii, np.array([1.0, 0.75, 0.25, 0.0])) == pytest.approx(0.25)
+    assert attacks.half_radius(radii, np.array([1.0, 0.4, 0.9, 0.0])) == pytest.approx(0.1 + 0.1 * 5 / 6)
+    assert attacks.half_radius(radii, np.array([1.0, 1.0, 1.0, 0.9])) == 0.4
 
 
 def test_the_proof_for_bayes_is_exact_for_two_clusters_and_never_above_an_attack():
@@ -157,18 +149,18 @@ def test_the_proof_for_bayes_is_exact_for_two_clusters_and_never_above_an_attack
 def test_half_way_moves_break_a_constant_on_one_class_and_nearest_centres_on_both():
     mixture = OrthonormalMixture(10, 6, 4, 0.0, dtype=torch.float64)
     data = mixture.sample(100, seed=0)
-    assert ideal_bayes.broken_midway(lambda X: torch.ones(len(X)), data, mixture) == pytest.approx(0.4)
-    assert ideal_bayes.broken_midway(lambda X: -torch.ones(len(X)), data, mixture) == pytest.approx(0.6)
+    assert bayes.broken_midway(lambda X: torch.ones(len(X)), data, mixture) == pytest.approx(0.4)
+    assert bayes.broken_midway(lambda X: -torch.ones(len(X)), data, mixture) == pytest.approx(0.6)
     net = NearestCentre(mixture.centres, mixture.labels)  # 0 half-way, which counts as broken
-    assert ideal_bayes.broken_midway(net, data, mixture) == 1
-    assert ideal_bayes.nearest_neighbour(data)(mixture.centres).sign().tolist() == mixture.labels.tolist()
+    assert bayes.broken_midway(net, data, mixture) == 1
+    assert bayes.nearest_neighbour(data)(mixture.centres).sign().tolist() == mixture.labels.tolist()
 
 
 @pytest.mark.parametrize("p", [2.5, 3.0, 6.0])
 def test_the_solver_finds_the_radius_at_a_centre(p):
     x, own = torch.eye(5, dtype=torch.float64)[0], torch.tensor([1.0, 1, -1, -1, -1], dtype=torch.float64)
-    assert ideal_exact.nearest(x, own, p, seed=0) == pytest.approx(math.sqrt(0.5), abs=1e-7)
-    assert ideal_exact.nearest(torch.eye(5, dtype=torch.float64)[2], -own, p, seed=0) == pytest.approx(math.sqrt(0.5))
+    assert closed_forms.nearest(x, own, p, seed=0) == pytest.approx(math.sqrt(0.5), abs=1e-7)
+    assert closed_forms.nearest(torch.eye(5, dtype=torch.float64)[2], -own, p, seed=0) == pytest.approx(math.sqrt(0.5))
 
 
 def test_deepfool_is_exact_where_the_net_is_linear():
@@ -177,13 +169,13 @@ def test_deepfool_is_exact_where_the_net_is_linear():
         net.weight.copy_(torch.eye(3))
         net.output.copy_(torch.eye(3))
     X = torch.tensor([[3.0, 1.0, 2.0], [1.0, 1.5, 9.0]], dtype=torch.float64)
-    radius = ideal_attacks.DeepFool()(net, X, torch.tensor([0, 2])).radius
+    radius = attacks.DeepFool()(net, X, torch.tensor([0, 2])).radius
     assert radius.tolist() == pytest.approx([1 / math.sqrt(2), 7.5 / math.sqrt(2)])
 
 
 @pytest.mark.parametrize("figure", FIGURES, ids=lambda figure: figure.id)
 def test_figures_are_drawn_from_their_own_claims(figure, outcomes):
-    names = {CLAIMS[id].experiment.name for id in figure.claims}
+    names = {CLAIMS[id].experiment for id in figure.claims}
     buffer = io.BytesIO()
     figure.draw({name: outcomes[name] for name in names}).savefig(buffer, format="png")
     with Image.open(buffer) as image:
