@@ -40,6 +40,7 @@ ATTACKS: dict[str, Attack] = {
     "apgd-ce": APGD(loss=CROSS_ENTROPY),
     "apgd-margin": APGD(loss=MARGIN),
     "apgd-targeted": APGD(loss=TARGETED),
+    "apgd-sparse": SparseAPGD(),
     "frank-wolfe": FrankWolfe(),
     "boundary": BoundaryWalk(),
     "carlini-wagner": CarliniWagner(starts=(Zero(), Towards())),

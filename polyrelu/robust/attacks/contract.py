@@ -1,8 +1,11 @@
 """The two kinds of attack, and the call they share.
 
-An attack's own file says where to begin (`anchors`) and how to step (`search`). The call nobody rewrites owns the
-rest: checks at the door, points already wrong, batches, starts and targets, the best so far, ball and box, and the
-last honest look at x + perturbation with the score itself, in the dtype of x.
+An attack's own file says where to begin (`anchors`) and how to step (`search`). The call, which no attack overrides,
+owns the rest: validation of the arguments, points already wrong, batches, starts and targets, the best so far, ball
+and box, and the final verification of x + perturbation with the score itself, in the dtype of x.
+
+To add an attack: its file with a final subclass, a row of `polyrelu.robust.attacks.ATTACKS`, and a row of the table in
+tests/robust/attacks/test_attacks.py, which refuses attacks that are in one table only.
 """
 
 from __future__ import annotations
@@ -10,19 +13,23 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import final
 
-from torch import Tensor
+import torch
+from torch import Tensor, nn
 
-from polyrelu.checks import checked
+from polyrelu.checks import check_fields, checked, seed_number, whole_numbers
 from polyrelu.errors import require
-from polyrelu.robust.attacks.runner import AttackArguments, run
+from polyrelu.robust.attacks.line_search import shrink
 from polyrelu.robust.attacks.starts import Anchor
-from polyrelu.robust.attacks.task import Task
-from polyrelu.robust.core.margin import Score
-from polyrelu.robust.core.norms import check_norm
-from polyrelu.robust.core.pool import Labelled
-from polyrelu.robust.core.result import AttackResult
+from polyrelu.robust.attacks.task import BestFound, CountedScore, Task
+from polyrelu.robust.core.margin import Score, check_points
+from polyrelu.robust.core.norms import check_norm, lengths
+from polyrelu.robust.core.pool import Labelled, pool_of
+from polyrelu.robust.core.result import AttackResult, AttackStatus
+
+NUMBERS_AT_ONCE = 2**22  # in one block of rows when no batch is given
 
 Box = tuple[float, float]
 
@@ -47,11 +54,11 @@ class Attack(ABC):
 
     @abstractmethod
     def anchors(self, task: Task) -> Iterator[Anchor]:
-        """Points to start from, one for each row of ``task.X``, any number of times."""
+        """Starting points, one for each row of ``task.X``, any number of times."""
 
     @abstractmethod
     def search(self, task: Task, Z: Tensor) -> None:
-        """Walk from the rows of Z. Nothing is returned: whatever ``task.margin`` or ``task.slope`` sees is remembered.
+        """Search from the rows of Z. Nothing is returned: ``task.margin`` and ``task.slope`` keep the best they see.
 
         Rows are independent of each other: each is one point from one start, and ``task.X`` repeats accordingly.
         """
@@ -86,8 +93,8 @@ class RadiusAttack(Attack):
 
         radius : a number >= 0 or one per point (n,); no answer is longer, and 0 breaks only what is already wrong
         """
-        door = AttackArguments(self._norm(norm), bounds, pool, seed, batch)
-        return run(self, door.task(score, X, y, radius), door.batch)
+        arguments = AttackArguments(self._norm(norm), bounds, pool, seed, batch)
+        return _run(self, arguments.task(score, X, y, radius), arguments.batch)
 
 
 class MinimalAttack(Attack):
@@ -115,5 +122,168 @@ class MinimalAttack(Attack):
         pool : rows and labels (a `polyrelu.data.Dataset`) for starts, means and directions; None takes X and y
         seed, batch : the same seed gives the same answer whatever ``batch``, the number of points at a time
         """
-        door = AttackArguments(self._norm(norm), bounds, pool, seed, batch)
-        return run(self, door.task(score, X, y, None), door.batch)
+        arguments = AttackArguments(self._norm(norm), bounds, pool, seed, batch)
+        return _run(self, arguments.task(score, X, y, None), arguments.batch)
+
+
+@final
+@dataclass(frozen=True)
+class AttackArguments:
+    """The arguments both kinds of attack share, checked."""
+
+    norm: float
+    bounds: Box | None
+    pool: Labelled | None
+    seed: int
+    batch: int | None
+
+    def __post_init__(self) -> None:
+        """Check what can be checked without the points."""
+        seed_number("seed", self.seed)
+        if self.batch is not None:
+            whole_numbers(batch=self.batch)
+        if self.bounds is not None:
+            check_fields(self)
+            good = self.bounds[0] < self.bounds[1]
+            require(good, "bounds", self.bounds, "(low, high) with low < high, or None for no box")
+
+    def task(self, score: Score, X: Tensor, y: Tensor, radius: float | Tensor | None) -> Task:
+        """All points as one task, or an InputError that says what is wrong with them."""
+        _check_mode(score)
+        X, y = check_points(score, X, y)
+        X = X.detach()
+        if self.bounds is not None:
+            out = (X.clamp(*self.bounds) != X).nonzero()
+            if len(out):
+                i, j = out[0].tolist()
+                require(False, f"X[{i}, {j}]", f"{X[i, j]:g}", f"a number inside bounds={self.bounds}, or bounds=None")
+        if radius is not None:
+            radius = _check_radius(radius, X)
+        with torch.no_grad():
+            logits = score(X[:1])
+        classes = 2 if logits.ndim == 1 else logits.shape[1]
+        return Task(
+            score=CountedScore(score),
+            X=X,
+            y=y,
+            rows=torch.arange(len(X), device=X.device),
+            target=y,
+            norm=self.norm,
+            bounds=self.bounds,
+            pool=pool_of(self.pool, X, y),
+            seed=self.seed,
+            classes=classes,
+            radius=radius,
+            best=BestFound.none(X),
+        )
+
+
+def _run(attack: Attack, task: Task, batch: int | None) -> AttackResult:
+    """Attack the points that are right, a block at a time."""
+    n, dim = task.X.shape
+    perturbation = torch.zeros_like(task.X)
+    size = torch.full((n,), torch.inf, dtype=torch.float64, device=task.X.device)
+    right = []
+    for block in _blocks(task.rows, batch or max(1, NUMBERS_AT_ONCE // dim)):
+        part = task.take(block)
+        margin = part.margin(part.X)
+        undefined = block[margin.isnan()].tolist()
+        require(not undefined, "score(X)", f"NaN in row {undefined[:1]}", "numbers")
+        right.append(block[margin > 0])
+    rows = torch.cat(right)
+    wrong = torch.ones(n, dtype=torch.bool, device=rows.device).index_fill(0, rows, False)
+    size[wrong] = 0
+    if len(rows):
+        starts = len(_starts(attack, task.take(rows[:1])))
+        for block in _blocks(rows, batch or max(1, NUMBERS_AT_ONCE // (dim * starts))):
+            perturbation[block], size[block] = _attack_block(attack, task.take(block))
+    status = tuple(_status(w, s) for w, s in zip(wrong.tolist(), size.tolist(), strict=True))
+    return AttackResult(perturbation, size, size.isfinite(), status, task.score.rows)
+
+
+def _blocks(rows: Tensor, most: int) -> Iterator[Tensor]:
+    return (rows[begin : begin + most] for begin in range(0, len(rows), most))
+
+
+def _status(wrong: bool, size: float) -> AttackStatus:
+    if wrong:
+        return AttackStatus.ALREADY_WRONG
+    return AttackStatus.BROKEN if math.isfinite(size) else AttackStatus.HELD
+
+
+def _starts(attack: Attack, task: Task) -> list[tuple[Tensor, Tensor]]:
+    """Every starting point with a target class; one without is repeated for each other class if ``targeted``."""
+    starts = []
+    for Z, target in attack.anchors(task):
+        offsets = range(1, task.classes if attack.targeted else 2)
+        targets = [(task.y + offset) % task.classes for offset in offsets] if target is None else [target]
+        starts += [(Z, target) for target in targets]
+    return starts
+
+
+def _attack_block(attack: Attack, task: Task) -> tuple[Tensor, Tensor]:
+    """Perturbations and sizes of one block: all starts at once, the best of each point, the final verification."""
+    starts = _starts(attack, task)
+    here = torch.arange(len(task.X), device=task.X.device)
+    many = replace(task.take(here.repeat(len(starts))), target=torch.cat([target for _, target in starts]))
+    attack.search(many, torch.cat([Z for Z, _ in starts]))
+    to_shrink = task.radius is None and not attack.exact
+    if to_shrink:
+        shrink(many, 12)
+    if len(starts) == 1:
+        chosen = replace(task, best=many.best)
+    else:
+        size, winner = many.best.size.view(len(starts), -1).min(dim=0)
+        chosen = replace(task, best=BestFound(many.best.Z[winner * len(here) + here], size))
+    if to_shrink:
+        shrink(chosen, 40)
+    return _verify(chosen, attack.exact)
+
+
+def _verify(task: Task, exact: bool) -> tuple[Tensor, Tensor]:
+    """The perturbations d, each verified to be misclassified at x + d, and the sizes of (x + d) - x.
+
+    A point found within rounding of the boundary may be right again at x + d, or in another batch: answers of
+    minimal attacks are made 64 rounding errors longer, and any that fails is pushed out while that is allowed.
+    """
+    step, eps = task.best.Z - task.X, torch.finfo(task.X.dtype).eps
+    perturbation, size = torch.zeros_like(step), torch.full_like(task.best.size, torch.inf)
+    found = task.best.size.isfinite()
+    if exact:  # seen broken at exactly x + d, beyond the boundary already
+        same = found & (task.X + step == task.best.Z).all(dim=1)
+        if bool(same.all()):
+            return step, lengths(task.best.Z.double() - task.X.double(), task.norm)
+        perturbation, size = torch.where(same[:, None], step, 0.0), torch.where(same, task.best.size, torch.inf)
+        found &= ~same
+    left = found.nonzero()[:, 0]
+    for power in (*(() if task.radius is None else (-torch.inf,)), *range(2 if exact else 6, 18)):
+        if not len(left):
+            break
+        part = task.take(left)
+        d = step[left] * (1 + 2.0**power * eps)
+        if task.bounds is not None:
+            d = (part.X + d).clamp(*task.bounds) - part.X
+            for _ in range(2):  # x + d may still round out of the box
+                d = torch.where((part.X + d).clamp(*task.bounds) == part.X + d, d, d.nextafter(torch.zeros_like(d)))
+        part.margin(part.X + d)
+        good = part.best.size.isfinite()
+        perturbation[left[good]], size[left[good]] = d[good], part.best.size[good]
+        left = left[~good]
+    true_size = lengths((task.X + perturbation).double() - task.X.double(), task.norm)
+    return perturbation, torch.where(size.isfinite(), true_size, torch.inf)
+
+
+def _check_mode(score: Score) -> None:
+    """Dropout and batch normalisation in training mode make a score that is not a function of the point."""
+    changing = (nn.modules.batchnorm._BatchNorm, nn.modules.dropout._DropoutNd)
+    layers = score.modules() if isinstance(score, nn.Module) else ()
+    name = next((type(layer).__name__ for layer in layers if isinstance(layer, changing) and layer.training), None)
+    require(name is None, "score", f"a net with {name} in training mode", "a net after .eval()")
+
+
+def _check_radius(radius: float | Tensor, X: Tensor) -> Tensor:
+    given = torch.as_tensor(radius, device=X.device).double()
+    require(given.shape in ((), (len(X),)), "radius.shape", tuple(given.shape), f"one number, or ({len(X)},)")
+    good = bool(((given >= 0) & given.isfinite()).all())
+    require(good, "radius", radius if given.ndim == 0 else "a tensor with others", "finite numbers >= 0")
+    return given.expand(len(X)).contiguous()

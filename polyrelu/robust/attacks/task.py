@@ -1,4 +1,4 @@
-"""What an attack's own file sees: the points of one batch, and ways to look at the score that forget nothing."""
+"""What an attack's own file sees: the points of one batch, and evaluations of the score that keep the best found."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ BLOCK = 16  # rows; matrix products give a row the same bits in any number of wh
 
 @final
 class CountedScore:
-    """A score that counts the rows it was asked about, and answers each the same in whatever company.
+    """A score that counts the rows evaluated, and gives each row the same bits in any batch.
 
-    Rounding that changes with the batch would be blown up by every step of a search: rows are filled up to blocks.
+    Rounding that changes with the batch would be amplified by every step of a search: rows are filled up to blocks.
     """
 
     def __init__(self, score: Score) -> None:
@@ -52,7 +52,7 @@ class BestFound:
 
 
 @final
-@dataclass(frozen=True, eq=False)
+@dataclass(kw_only=True, eq=False)
 class Task:
     """Rows to attack, one per point and start; all were classified rightly.
 
@@ -60,7 +60,7 @@ class Task:
     rows (n,) : their numbers in the whole set, for whatever is drawn per point
     target (n,) : the class aimed at, for targeted losses of several classes
     radius (n,) float64 or None : the ball every step must stay in, for attacks at a radius
-    best : written by every look, so that an attack need not keep its own record
+    best : updated by every evaluation, so that an attack need not keep its own record
     """
 
     score: CountedScore
@@ -69,12 +69,12 @@ class Task:
     rows: Tensor
     target: Tensor
     norm: float
-    bounds: tuple[float, float] | None
     pool: Pool
-    seed: int
-    classes: int
-    radius: Tensor | None
     best: BestFound
+    bounds: tuple[float, float] | None = None
+    radius: Tensor | None = None
+    seed: int = 0
+    classes: int = 2
 
     def take(self, index: Tensor) -> Task:
         """The rows with these numbers, of which nothing is known yet; all of them in order are not copied."""
@@ -90,7 +90,7 @@ class Task:
         return lengths(Z - self.X, self.norm, torch.float64)
 
     def reach(self) -> Tensor:
-        """A length (n,) beyond which nobody need look: twice the distance to the farthest class mean, or to 0."""
+        """A length (n,) beyond which no search need go: twice the distance to the farthest class mean, or to 0."""
         middles = [torch.zeros_like(self.X[0]), *self.pool.means.values()]
         far = torch.stack([lengths(self.X - middle, self.norm) for middle in middles]).amax(dim=0)
         return 2 * torch.where(far > 0, far, 1.0)
@@ -142,7 +142,7 @@ class Task:
         return loss.value(logits, self.y, self.target)
 
     def slope(self, Z: Tensor, loss: Loss, remember: bool = True) -> tuple[Tensor, Tensor]:
-        """The loss at each row of Z and its gradient; a gradient that is not finite says nothing and becomes 0."""
+        """The loss at each row of Z and its gradient; a gradient that is not finite becomes 0."""
         with torch.enable_grad():
             Z = Z.detach().requires_grad_()
             logits = self.score(Z)

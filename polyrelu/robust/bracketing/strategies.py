@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from polyrelu.nets import PolyReLUNet
 from polyrelu.robust.attacks import (
     Anchor,
+    BoundaryPoints,
     BoundaryWalk,
     Perturbations,
     Random,
@@ -24,7 +25,6 @@ from polyrelu.robust.attacks import (
     likeliest_rivals,
     nearest_boundary_points,
 )
-from polyrelu.robust.attacks.nearest_boundary import BoundaryPoints
 from polyrelu.robust.bracketing.fallback_search import descend, seek
 from polyrelu.robust.certify.branch_and_bound import certify
 from polyrelu.robust.certify.contract import Budget, Job

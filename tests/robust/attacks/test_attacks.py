@@ -1,5 +1,6 @@
 """Every attack against exact answers: linear models in all norms, and the ideal F^(p)."""
 
+import inspect
 import math
 from dataclasses import dataclass, replace
 from itertools import product
@@ -20,6 +21,7 @@ from polyrelu.robust.attacks import (
     PGD,
     TARGETED,
     AtRadius,
+    Attack,
     BoundaryWalk,
     CarliniWagner,
     CentreToCentre,
@@ -31,7 +33,8 @@ from polyrelu.robust.attacks import (
     UniversalDirection,
     Zero,
 )
-from polyrelu.robust.core import dual
+from polyrelu.robust.attacks.decision import DecisionWalk, StraightLines
+from polyrelu.robust.core import Pool, dual
 from polyrelu.robust.core.pool import Pool
 
 MIX = OrthonormalMixture(dim=20, positive=5, negative=3, alpha=0.1, rotate=7, dtype=torch.float64)
@@ -69,6 +72,8 @@ TABLE = [
     # One direction each: right for one kind of net, and for a linear one whose weights are that direction.
     Row("universal", norms=(2,), classes=(2,), powers=()),
     Row("centre", norms=(2,), classes=(2,), powers=(2, 3, 4), average=False),
+    # l1 only, and tests of its own in test_sparse_apgd.py.
+    Row("apgd-sparse", norms=(), powers=(), average=False),
     # Fooled by flat nets, and its guard by sure ones: two tests below show how.
     Row("published", norms=(), powers=(), average=False),
 ]
@@ -81,6 +86,17 @@ def cases(*fields):
 
 def test_every_registered_attack_has_a_row():
     assert {row.name for row in TABLE} == set(ATTACKS)
+
+
+def test_every_attack_is_registered():
+    found, left = set(), [Attack]
+    while left:
+        kind = left.pop()
+        left += kind.__subclasses__()
+        if kind.__module__.startswith("polyrelu.robust.attacks.") and not inspect.isabstract(kind):
+            found.add(kind)
+    wrappers, parts = {AtRadius, Minimal}, {StraightLines, DecisionWalk}  # the latter of `decision_attack`
+    assert found == {type(attack) for attack in ATTACKS.values()} | wrappers | parts
 
 
 def honest(score, X, y, found, norm=2.0, bounds=None):

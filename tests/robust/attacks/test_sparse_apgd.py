@@ -8,7 +8,7 @@ import torch
 from polyrelu.errors import InputError
 from polyrelu.nets import PolyReLUNet, polar_form
 from polyrelu.robust.attacks import SparseAPGD
-from polyrelu.robust.attacks.runner import AttackArguments
+from polyrelu.robust.attacks.contract import AttackArguments
 from polyrelu.robust.attacks.sparse_apgd import _onto
 
 BOX = (0.0, 1.0)

@@ -13,7 +13,7 @@ from polyrelu.errors import InputError
 from polyrelu.nets import CentreClassifier, PolyReLUNet
 from polyrelu.robust import NORMS, AttackStatus, lengths, margin_of
 from polyrelu.robust.attacks import APGD, FrankWolfe, Nearest, Rivals, Zero, strongest
-from polyrelu.robust.attacks.runner import AttackArguments
+from polyrelu.robust.attacks.contract import AttackArguments
 from polyrelu.robust.core import dual, lowest
 
 MIX = OrthonormalMixture(dim=12, positive=3, negative=3, alpha=0.05, dtype=torch.float64)

@@ -27,7 +27,10 @@ def task(norm: float, radius: Tensor | None, bounds: tuple[float, float] | None,
     y = torch.ones(len(X), dtype=X.dtype)
     y[0] = -1
     score = CountedScore(lambda Z: Z.sum(dim=1))
-    return Task(score, X, y, torch.arange(len(X)), y, norm, bounds, Pool(X, y), 0, 2, radius, BestFound.none(X))
+    rows, best = torch.arange(len(X)), BestFound.none(X)
+    return Task(
+        score=score, X=X, y=y, rows=rows, target=y, norm=norm, bounds=bounds, pool=Pool(X, y), radius=radius, best=best
+    )
 
 
 @pytest.mark.parametrize("norm", NORMS)
