@@ -34,7 +34,7 @@ from polyrelu.robust.attacks import (
     Zero,
 )
 from polyrelu.robust.attacks.decision import DecisionWalk, StraightLines
-from polyrelu.robust.core import Pool, dual
+from polyrelu.robust.core import dual
 from polyrelu.robust.core.pool import Pool
 
 MIX = OrthonormalMixture(dim=20, positive=5, negative=3, alpha=0.1, rotate=7, dtype=torch.float64)
