@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from polyrelu.checks import answer
 from polyrelu.errors import InputError, require
-from polyrelu.report.pages.diagnosis_words import EXACT, NONE, PROVEN
+from polyrelu.report.pages import EXACT, NONE, PROVEN
 from polyrelu.robust import (
     FEW,
     Bracket,

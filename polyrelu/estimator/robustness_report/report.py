@@ -219,14 +219,14 @@ class RobustnessReport:
 
     def summary(self) -> str:
         """The findings in sentences."""
-        from polyrelu.report.pages.diagnosis_words import sentences
+        from polyrelu.report.pages import sentences
 
         return " ".join(sentences(self))
 
     @checked
     def save(self, path: str | Path, *, command: str = "", data: str = "", next_commands: Sequence[str] = ()) -> Path:
         """Write one HTML page that needs nothing else, whole or not at all; ``data`` is what it calls the rows."""
-        from polyrelu.report.pages.diagnosis_page import write_diagnosis_page
+        from polyrelu.report.pages import write_diagnosis_page
 
         return write_diagnosis_page(path, self, command, data, next_commands)
 

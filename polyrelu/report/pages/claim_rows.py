@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, final
 from urllib.parse import quote
 
-from polyrelu.claims.claim import Check, Claim, Verdict
-from polyrelu.claims.judge import Judgement, Number, Outcome
-from polyrelu.claims.profile import for_profile
+from polyrelu.claims import Check, Claim, Judgement, Number, Outcome, Verdict, for_profile
 from polyrelu.report.numbers import number_text
 
 CLAIM_GROUPS = {

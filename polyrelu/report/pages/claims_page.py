@@ -12,10 +12,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import final
 
-from polyrelu.claims.claim import Standing, Verdict
-from polyrelu.claims.judge import Judgement
-from polyrelu.claims.papers import PAPERS
-from polyrelu.claims.profile import Profile
+from polyrelu.claims import PAPERS, Judgement, Profile, Standing, Verdict
 from polyrelu.errors import require
 from polyrelu.report.pages.claim_rows import CLAIM_GROUPS, VERDICT_MARKS, Row, duration_text, interval_text
 from polyrelu.report.pages.html import write_page

@@ -10,7 +10,7 @@ import pkgutil
 import re
 from functools import cache
 
-from polyrelu.claims.papers import PAPERS
+from polyrelu.claims import PAPERS
 from polyrelu.report.paper_figures.figure import PaperFigure, Results
 
 __all__ = ["FIGURES", "PaperFigure", "Results"]

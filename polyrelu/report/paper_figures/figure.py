@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
-from polyrelu.claims.judge import Outcome
+from polyrelu.claims import Outcome
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -15,7 +15,7 @@ from polyrelu.estimator.robustness_report import RobustnessReport, Tell
 from polyrelu.files import output_folder
 from polyrelu.nets import load, load_about
 from polyrelu.progress import Progress
-from polyrelu.report.pages.diagnosis_words import AHEAD, best_rival
+from polyrelu.report.pages import AHEAD, best_rival
 from polyrelu.workflows.diagnose.settings import DiagnosisSettings
 
 TRAINED, MEASURED = 20_000, 5_000  # rows at most; more change the numbers less than the draw of points does

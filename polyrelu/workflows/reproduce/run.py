@@ -25,7 +25,7 @@ from polyrelu.errors import InputError, require
 from polyrelu.files import write_atomically
 from polyrelu.progress import Progress
 from polyrelu.report.figures import save_figure
-from polyrelu.report.pages.claims_page import About, DrawnFigure, write_claims_page
+from polyrelu.report.pages import About, DrawnFigure, write_claims_page
 from polyrelu.report.paper_figures import FIGURES, PaperFigure
 from polyrelu.sweep import run_sweep
 from polyrelu.workflows.records import to_argv, versions

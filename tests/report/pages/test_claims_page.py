@@ -2,13 +2,9 @@
 
 import base64
 import hashlib
-import importlib
 import math
 import re
-import runpy
-import sys
 from html.parser import HTMLParser
-from pathlib import Path
 
 import pytest
 
@@ -16,12 +12,9 @@ import polyrelu
 from polyrelu.claims.claim import Check, at_least, at_most, near
 from polyrelu.claims.judge import Number, judge
 from polyrelu.claims.papers import PAPERS
-from polyrelu.report import number_text, paper_figures
+from polyrelu.report.pages import About, DrawnFigure, write_claims_page
 from polyrelu.report.pages.claim_rows import Row, duration_text, interval_text
-from polyrelu.report.pages.claims_page import About, DrawnFigure, write_claims_page
 
-EXAMPLE = runpy.run_path(str(Path(__file__).parent / "claims_example.py"))
-ABOUT, HOSTILE, figures, png = (EXAMPLE[name] for name in ("ABOUT", "HOSTILE", "figures", "png"))
 VERDICTS = {
     "A1": "reproduced", "A2": "reproduced", "A3": "differs", "A4": "differs", "A5": "differs", "B1": "reproduced",
     "B7": "artefact", "E1": "measured", "E2": "not-run", "I5": "reproduced", "I6": "reproduced",
@@ -56,9 +49,9 @@ class Reader(HTMLParser):
 
 
 @pytest.fixture(scope="module")
-def path(tmp_path_factory):
+def path(tmp_path_factory, example):
     folder = tmp_path_factory.mktemp("page with spaces")
-    written = write_claims_page(folder / "index.html", ABOUT, EXAMPLE["example"](), figures())
+    written = write_claims_page(folder / "index.html", example.about, example.judgements, example.figures)
     assert [file.name for file in folder.iterdir()] == ["index.html"]
     return written
 
@@ -84,7 +77,7 @@ def test_every_claim_has_its_verdict_and_a_broken_measurement_is_red(source):
     assert "not as expected" not in row_source(source, "B7")
 
 
-def test_what_came_out_in_words(source):
+def test_what_came_out_in_words(source, example):
     header = " ".join("".join(Reader(source.split("<header>")[1].split("</header>")[0]).text).split())
     assert "Of 11 claims, 5 came out as published. 3 differ from what is published: A3, A4, A5." in header
     assert "1 published value is an artefact of how it was made: B7. 1 was measured without" in header
@@ -93,7 +86,7 @@ def test_what_came_out_in_words(source):
     assert "0 to 2, 1 to 3 for each claim" in header
     assert "6 min 52 s" in header
     assert "torch 2.13.0" in header
-    assert ABOUT.command in header
+    assert example.about.command in header
 
 
 def test_every_number_links_to_its_result_file(source):
@@ -116,19 +109,18 @@ def test_every_number_links_to_its_result_file(source):
     assert targets <= set(ids)
 
 
-def test_the_time_of_what_was_kept_is_told_too(tmp_path):
-    claim, runs = EXAMPLE["claim"], EXAMPLE["runs"]
-    pair = [claim(id, "MV24", (near("half", 0.5, 0.1),)) for id in ("A1", "A2")]
-    shared = [judge(one, "quick", runs("A1", {"half": 0.5}, {"half": 0.5})) for one in pair]
-    page = write_claims_page(tmp_path / "index.html", ABOUT, shared).read_text()
+def test_the_time_of_what_was_kept_is_told_too(tmp_path, example):
+    pair = [example.claim(id, "MV24", (near("half", 0.5, 0.1),)) for id in ("A1", "A2")]
+    shared = [judge(one, "quick", example.runs("A1", {"half": 0.5}, {"half": 0.5})) for one in pair]
+    page = write_claims_page(tmp_path / "index.html", example.about, shared).read_text()
     assert "6 min 52 s for this page; its measurements 1 min 0 s of one core" in page
 
 
-def test_commands_make_each_part_again(source):
+def test_commands_make_each_part_again(source, example):
     text = "".join(Reader(source).text)
     assert "polyrelu claims run B7 --profile quick --out out/B7" in text
     assert "polyrelu reproduce --only fig2 --profile quick --out out/fig2" in text
-    other = About("paper", "", "ray", None, ABOUT.started, 1.0, {}, seed=4, seeds=3)
+    other = About("paper", "", "ray", None, example.about.started, 1.0, {}, seed=4, seeds=3)
     assert (
         other.command_for("claims", "run", "A1")
         == "polyrelu claims run A1 --profile paper --seeds 3 --seed 4 --out out/A1"
@@ -155,38 +147,29 @@ def test_nothing_comes_from_outside_and_only_our_own_script_may_run(source):
     assert "unsafe" not in policy
 
 
-def test_texts_are_escaped(source):
+def test_texts_are_escaped(source, example):
     assert "<script>window" not in source
     assert "<img src=x" not in source
-    assert "".join(Reader(source).text).count(HOSTILE) >= 6  # published, reason, name, settings, note, caption
+    assert "".join(Reader(source).text).count(example.hostile) >= 6  # published, reason, name, settings, note, caption
 
 
-def test_figures_stand_under_their_paper_with_verdicts(source):
+def test_figures_stand_under_their_paper_with_verdicts(source, example):
     section = source[source.index('id="paper-MV24"') : source.index('id="paper-MV25"')]
     kept = re.search(r'src="data:image/png;base64,([^"]*)" width="1100" height="1900"', section)
-    assert base64.b64decode(kept[1]) == png(1100, 1900)
+    assert base64.b64decode(kept[1]) == example.png(1100, 1900)
     assert re.search(r'<a href="#A3">A3</a> <span class="badge differs">', section)
     assert "C9 (not asked for)" in section
     assert "<b>Not drawn:</b> E2: Needs MNIST." in source
     assert "settings of A1" in section
 
 
-def test_a_page_needs_a_claim_and_a_figure_its_picture_or_a_reason(tmp_path):
+def test_a_page_needs_a_claim_and_a_figure_its_picture_or_a_reason(tmp_path, example):
     with pytest.raises(polyrelu.InputError, match="at least one claim"):
-        write_claims_page(tmp_path / "index.html", ABOUT, [])
+        write_claims_page(tmp_path / "index.html", example.about, [])
     for picture in (b"GIF89a", b"", ""):
         with pytest.raises(polyrelu.InputError, match="PNG file or the reason why fig2 is not drawn"):
-            DrawnFigure(figures()[0].figure, picture)
+            DrawnFigure(example.figures[0].figure, picture)
     assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [(0.31622776, "0.3162"), (1.2e-5, "1.2e-5"), (-0.0, "0"), (20000.0, "20000"), (-3e-10, "−3e-10"), (1e7, "1e7"),
-     (math.nan, "no number"), (2.0, "2")],
-)  # fmt: skip
-def test_numbers_as_people_read_them(value, text):
-    assert number_text(value) == text
 
 
 def test_intervals_and_times_in_words():
@@ -218,19 +201,3 @@ def test_the_little_axis():
     assert open_end.allowed[0] + open_end.allowed[1] == 100
     assert Row.strip(Number("a", (math.nan,), at_least("a", 1.0), False)) is None
     assert Row.strip(Number("a", (1.0,), None, None)) is None
-
-
-def test_figures_are_collected_from_their_folder_in_the_order_of_the_papers(tmp_path, monkeypatch):
-    line = "PaperFigure({!r}, '', {!r}, '', (), None)".format
-    head = "from polyrelu.report.paper_figures.figure import PaperFigure\nFIGURES = "
-    (tmp_path / "one.py").write_text(f"{head}({line('fig10', 'MV24')}, {line('table', 'LL20')})")
-    (tmp_path / "two.py").write_text(f"{head}({line('fig2', 'MV24')},)")
-    monkeypatch.setattr(paper_figures, "__path__", [str(tmp_path)])
-    importlib.invalidate_caches()
-    try:
-        assert [figure.id for figure in paper_figures._figures.__wrapped__()] == ["fig2", "fig10", "table"]
-    finally:
-        for name in ("one", "two"):
-            sys.modules.pop(f"{paper_figures.__name__}.{name}", None)
-    with pytest.raises(AttributeError, match="no attribute 'other'"):
-        paper_figures.other  # noqa: B018

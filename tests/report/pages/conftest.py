@@ -4,11 +4,14 @@ import math
 import struct
 import zlib
 from datetime import datetime, timezone
+from types import SimpleNamespace
+
+import pytest
 
 from polyrelu.claims.claim import Claim, Standing, Verdict, at_least, at_most, near
 from polyrelu.claims.experiment import Experiment, Measured
 from polyrelu.claims.judge import Outcome, judge
-from polyrelu.report.pages.claims_page import About, DrawnFigure
+from polyrelu.report.pages import About, DrawnFigure
 from polyrelu.report.paper_figures.figure import PaperFigure
 
 HOSTILE = "<script>window.broken = 1</script><img src=x onerror='window.broken = 1'>\" & more"
@@ -47,7 +50,7 @@ def runs(id, *values, note="", **part):
     ]
 
 
-def example():
+def judgements():
     """One claim of every verdict, a broken measurement and a failed one; judged, not painted."""
     half, sum_of = near("half", 0.5, 0.1), Experiment(experiment, combine=lambda v: {"sum": v["low"] + v["high"]})
     parts = [
@@ -91,3 +94,11 @@ def figures():
     tall = PaperFigure("fig2", "Figure 2", "MV24", f"A caption. {HOSTILE}", ("A1", "A3", "C9"), None)
     none = PaperFigure("fig5", "Figure 5", "MV25", "Another.", ("B7",), None)
     return [DrawnFigure(tall, png(1100, 1900)), DrawnFigure(none, "E2: Needs MNIST.")]
+
+
+@pytest.fixture(scope="session")
+def example():
+    """What the page of the example shows, and how more of it is made."""
+    return SimpleNamespace(
+        about=ABOUT, hostile=HOSTILE, judgements=judgements(), figures=figures(), png=png, claim=claim, runs=runs
+    )

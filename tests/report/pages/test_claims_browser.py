@@ -1,22 +1,18 @@
 """The page of claims in a real browser: quiet, self-contained, usable by keyboard, on any screen and on paper."""
 
-import runpy
-from pathlib import Path
-
 import pytest
 
-from polyrelu.report.pages.claims_page import write_claims_page
+from polyrelu.report.pages import write_claims_page
 
 pytestmark = pytest.mark.waits
-EXAMPLE = runpy.run_path(str(Path(__file__).parent / "claims_example.py"))
 CLAIMS = ["A1", "A2", "A3", "A4", "A5", "B1", "B7", "E1", "E2", "I5", "I6"]
 PHONE, DESKTOP = (390, 844), (1280, 900)
 
 
 @pytest.fixture(scope="module")
-def path(tmp_path_factory):
+def path(tmp_path_factory, example):
     folder = tmp_path_factory.mktemp("page with spaces")
-    return write_claims_page(folder / "index.html", EXAMPLE["ABOUT"], EXAMPLE["example"](), EXAMPLE["figures"]())
+    return write_claims_page(folder / "index.html", example.about, example.judgements, example.figures)
 
 
 @pytest.fixture
@@ -124,12 +120,12 @@ def test_without_a_script_every_row_shows_and_opens(visit):
     assert page.locator("#A3 .more").is_visible()
 
 
-def test_commands_can_be_copied(visit):
+def test_commands_can_be_copied(visit, example):
     page = visit()
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     page.click("header .command button")
     page.wait_for_function("document.querySelector('header .command button').textContent === 'Copied'")
-    assert page.evaluate("navigator.clipboard.readText()") == EXAMPLE["ABOUT"].command
+    assert page.evaluate("navigator.clipboard.readText()") == example.about.command
 
 
 @pytest.mark.parametrize("size", [(320, 700), PHONE, (700, 900), DESKTOP])
