@@ -1,4 +1,4 @@
-"""What the neurons of a net point at, and which of them make the net (Min & Vidal 2024: Fig. 2 b-d).
+"""What the neurons of a net point at, and which of them dominate it (Min & Vidal 2024: Fig. 2 b-d).
 
 cos(w_j, mu_k),  cos(w_j, class average),  |v_j| |w_j|
 """
@@ -22,14 +22,14 @@ from polyrelu.errors import require
 from polyrelu.nets import PolyReLUNet, unit_rows
 from polyrelu.train import ReferenceDirections
 
-DOMINANT_SHARE = 0.99  # of sum_j |v_j| |w_j|: the neurons that carry the net
+DOMINANT_SHARE = 0.99  # of sum_j |v_j| |w_j|, which the dominant neurons have
 ALIGNED_COSINE = 0.95  # cosine above which a neuron points at a centre or an average
 
 
 def dominant_neurons(log_contribution: NDArray[np.floating], share: float = DOMINANT_SHARE) -> NDArray[np.intp]:
     """The fewest neurons whose contributions |v_j| |w_j| add up to ``share`` of all, largest first; O(h log h).
 
-    Computed from the logs relative to the largest, so a net of size 1e-300 has its carriers too.
+    Computed from the logs relative to the largest, so a net of size 1e-300 has dominant neurons too.
     """
     logs = np.asarray(log_contribution, dtype=np.float64)
     if not logs.size or not np.isfinite(logs.max()):
@@ -69,7 +69,7 @@ class Alignment:
 
     @property
     def contributions(self) -> Tensor:
-        """|v_j| |w_j|, 0 or inf where a float cannot hold it."""
+        """|v_j| |w_j|, 0 or inf beyond the range of a float."""
         return self.log_contributions.exp()
 
     @cached_property
@@ -79,7 +79,7 @@ class Alignment:
 
     @cached_property
     def covered(self) -> Tensor | None:
-        """Which centres have a carrier within cosine .95, (K,)."""
+        """Which centres have a dominant neuron within cosine .95, (K,)."""
         return None if self.centres is None else (self.centres[self.dominant] > ALIGNED_COSINE).any(0)
 
     @cached_property
@@ -101,7 +101,7 @@ class Alignment:
 
 @checked
 def alignment(net: PolyReLUNet, data: Dataset) -> Alignment:
-    """Cosines of every neuron to sub-class centres and class averages, as the net sees them: O(n D + h D K).
+    """Cosines of every neuron to sub-class centres and class averages, preprocessed as by the net: O(n D + h D K).
 
     Its centre c is subtracted from both; ``normalise_input`` changes no direction of a single point, and the class
     average is that of the rows x - c.
@@ -131,7 +131,7 @@ class Balance:
 
     @property
     def absolute(self) -> float:
-        """max_j | |v_j|^2 - |w_j|^2 |; 0 or inf where a float cannot hold it."""
+        """max_j | |v_j|^2 - |w_j|^2 |; 0 or inf beyond the range of a float."""
         return math.exp(self.log_absolute) if self.log_absolute < 709 else math.inf
 
 

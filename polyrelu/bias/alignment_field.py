@@ -30,7 +30,7 @@ def alignment_field(
 ) -> Tensor:
     """x^(p)(w_j) = sum_{i: <x_i, w_j> > 0} y_i p cos^(p-1)(x_i, w_j) x_i, (h, D) float64 (Min & Vidal 2024).
 
-    Streamed, O(n h D). ``preprocess``: what the net makes of a row (see the module); ``target``: with classes 0..C-1,
+    Streamed, O(n h D). ``preprocess``: the net's preprocessing of rows (see above); ``target``: with classes 0..C-1,
     the logit whose field it is, y_i being 1[y_i = target] - 1/C, minus the gradient of the cross-entropy at f = 0.
     """
     fits = W.ndim == 2 and W.shape[1] == data.dim

@@ -41,7 +41,7 @@ class Learned:
     """What the neurons learned, each counting by its contribution |v_j||w_j|; nan where undefined.
 
     score : decoupling score, 0 for class averages, 1 for single centres
-    low, high : its range; equal to the score unless centres were estimated (see `polyrelu.bias.subclasses.decoupling`)
+    low, high : its range; equal to the score unless centres were estimated (see `polyrelu.bias.decoupling`)
     spread : its standard deviation over neurons
     averaging_ratio : smallest over largest own coefficient, negative ones clipped to 0
     other_ratio, other_largest : mean and largest |coefficient| on the other classes' centres, over the mean own one;
@@ -69,11 +69,11 @@ class Learned:
 class Decomposition:
     """Coefficients of h neurons on K centres, float64.
 
-    coefficients (h, K) : lambda, see the head of this file
+    coefficients (h, K) : lambda of the module docstring
     log_size (h,) : log |w_j|, or log |w_j - w_j(0)|
     share (h,) : contribution |v_j||w_j| of each neuron, summing to 1
     residual (h,) : |rest_j|, in [0, 1]
-    own (h, K) : is centre k of neuron j's class? None where labels or the neurons' sides are unknown
+    own (h, K) : is centre k of neuron j's class? None where the classes of centres or neurons are unknown
     condition : largest over smallest singular value of the centres that was used; ``rank`` of them were
     outside (h,) : length of the part outside span{x_i}, over |w_j|; None without samples
     samples (h, n) : w_j [- w_j(0)] = |w_j| sum_i samples_ji x_i; None unless the x_i are independent, hence n <= D
@@ -168,7 +168,7 @@ def decompose(
     weights: Tensor | None = None,
     rtol: float = 0.02,
 ) -> Decomposition:
-    """lambda = W M^+, M (K, D) the centres as the net sees them (Li et al. 2025); exact for w_j in their span.
+    """lambda = W M^+, M (K, D) the preprocessed centres (Li et al. 2025); exact for w_j in their span.
 
     O(h D K), and O(n D^2) when samples are given: they are read block by block.
 
@@ -182,7 +182,7 @@ def decompose(
         PolyReLUNet's weights also keep a multiple of w_j(0), which is not counted.
     owners : (h,) the class of each neuron, for bare weights
     weights : (K,) positive, e.g. the sizes of the sub-classes: score 0 is then their weighted average. Default: equal.
-    rtol : singular values of M below ``rtol`` times the largest count as 0. Centres minus their own mean, say, are
+    rtol : singular values of M below ``rtol`` times the largest count as 0. Centres minus their mean, say, are
         dependent, and coefficients are not unique: the smallest on the other classes' centres are taken
     """
     neurons = neurons_of(net)

@@ -1,4 +1,4 @@
-"""Averages or single centres, whether or not anybody knows the sub-classes: the score with its uncertainty."""
+"""Class averages or single centres, for known and unknown sub-classes: the decoupling score with its uncertainty."""
 
 from __future__ import annotations
 
@@ -53,10 +53,10 @@ def decoupling(
     seed: int = 0,
     bootstraps: int = 30,
 ) -> Decoupling:
-    """`decompose` on the centres given, else on the data's own, else on estimated ones; with the score's uncertainty.
+    """`decompose` on the centres given, else on those of the data, else on estimated ones; with its uncertainty.
 
-    ``estimate=True`` ignores what the data know of their sub-classes; ``count``, ``most`` and ``seed`` as in
-    `estimate_subclasses`, which sees the rows from the net's own centre. O(h D K) for each bootstrap, O(n D bootstraps)
+    ``estimate=True`` ignores the clusters and centres of the data; ``count``, ``most`` and ``seed`` as in
+    `estimate_subclasses`, which takes the net's centre as origin. O(h D K) for each bootstrap, O(n D bootstraps)
     to draw them, besides the search for sub-classes.
     """
     whole_number("bootstraps", bootstraps, 2)

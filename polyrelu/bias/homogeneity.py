@@ -2,8 +2,8 @@
 
     f(.., c w_i, ..) = c^(k_i) f     hence     f(c theta; x) = c^L f(theta; x),  L = sum_i k_i    (Lyu & Li 2020)
 
-Homogeneity is a property of the architecture, so it is tried at random weights, where zero biases and small
-pre-activations cannot hide.
+Homogeneity is a property of the architecture, so it is tried at random weights, where neither zero biases nor small
+pre-activations hide its absence.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def layers(net: nn.Module, X: Tensor | None = None, groups: Groups | None = None
     require(X is None or (X.ndim == 2 and X.numel() > 0), "X.shape", None if X is None else tuple(X.shape), "(n, D)")
     if groups is not None and all(isinstance(group, Layer) for group in groups):
         return tuple(group for group in groups if isinstance(group, Layer))
-    named = _groups(net) if groups is None else _checked(net, groups)
+    named = _groups(net) if groups is None else _check_groups(net, groups)
     require(bool(named), "net", type(net).__name__, "trained parameters (an ideal classifier has none)")
     sample = _random_copy(net, [name for group in named for name in group])
     X = (_random_rows(net) if X is None else X[:TRIAL_ROWS]).double()
@@ -154,14 +154,14 @@ def _groups(net: nn.Module) -> list[tuple[str, ...]]:
     return [tuple(names) for names in found.values()]
 
 
-def _checked(net: nn.Module, groups: Groups) -> list[tuple[str, ...]]:
+def _check_groups(net: nn.Module, groups: Groups) -> list[tuple[str, ...]]:
     known = [name for name, _ in net.named_parameters()]
     lists = [group for group in groups if isinstance(group, Iterable) and not isinstance(group, (Layer, str))]
-    wanted = [tuple(map(str, group)) for group in lists]
-    flat = [name for group in wanted for name in group]
-    good = len(wanted) == len(groups) and all(wanted) and set(flat) <= set(known) and len(set(flat)) == len(flat)
-    require(good, "layers", [list(group) for group in wanted], f"groups of distinct parameters from {known}")
-    return wanted
+    requested = [tuple(map(str, group)) for group in lists]
+    flat = [name for group in requested for name in group]
+    good = len(requested) == len(groups) and all(requested) and set(flat) <= set(known) and len(set(flat)) == len(flat)
+    require(good, "layers", [list(group) for group in requested], f"groups of distinct parameters from {known}")
+    return requested
 
 
 def _random_copy(net: nn.Module, names: Sequence[str]) -> nn.Module:
@@ -189,10 +189,10 @@ def _random_rows(net: nn.Module) -> Tensor:
 
 def _degree(net: nn.Module, names: tuple[str, ...], X: Tensor) -> float | None:
     """k with f(c w) = c^k f(w) for every factor c and row of X; None if there is none."""
-    parameters_of = dict(net.named_parameters())
+    parameters = dict(net.named_parameters())
     with torch.no_grad():
         f, *scaled = (
-            functional_call(net, {name: c * parameters_of[name] for name in names}, (X,)) for c in (1.0, *FACTORS)
+            functional_call(net, {name: c * parameters[name] for name in names}, (X,)) for c in (1.0, *FACTORS)
         )
     size = float(f.abs().max())
     require(0 < size < math.inf, "f(X)", f"{size:g} on all rows", "finite answers that are not all 0; give other rows")
@@ -204,17 +204,17 @@ def _degree(net: nn.Module, names: tuple[str, ...], X: Tensor) -> float | None:
 def _inhomogeneous_layer(net: nn.Module, named: list[tuple[str, ...]], degrees: list[float | None], X: Tensor) -> str:
     """The first bias behind the first layer without which the net would be homogeneous, else the first bad layer."""
     biases = [(i, name) for i, group in enumerate(named[1:], 2) for name in group if "bias" in name]
-    parameters_of = dict(net.named_parameters())
-    kept = {name: parameters_of[name].detach().clone() for _, name in biases}
+    parameters = dict(net.named_parameters())
+    kept = {name: parameters[name].detach().clone() for _, name in biases}
     with torch.no_grad():
         for name in kept:
-            parameters_of[name].zero_()
+            parameters[name].zero_()
         live = [group for group in named if not set(group) <= kept.keys()]
         if None not in [_degree(net, group, X) for group in live]:
             for i, name in biases:
-                parameters_of[name].copy_(kept[name])
+                parameters[name].copy_(kept[name])
                 if None in [_degree(net, group, X) for group in live]:
                     return f"the bias of layer {i} ({name}) breaks it"
-                parameters_of[name].zero_()
+                parameters[name].zero_()
     i = degrees.index(None)
     return f"layer {i + 1} ({', '.join(named[i])}) breaks it: what follows is not homogeneous (tanh? normalisation?)"

@@ -27,6 +27,7 @@ import torch
 from torch import Tensor, nn
 
 from polyrelu.bias.layer_norms import differences, product_of_norms
+from polyrelu.bias.margins import margin_of
 from polyrelu.checks import answer, checked
 from polyrelu.data import Dataset
 from polyrelu.errors import require
@@ -103,20 +104,13 @@ def lipschitz_radius(net: nn.Module, data: Dataset) -> Tensor:
     for start, rows in data.blocks():
         with torch.no_grad():
             logits = answer(exact, rows.double(), "net")
-        q = _margin(logits, data.y[start : start + len(rows)]).clamp(min=0) / beta
+        kind = "labels of another kind", "+1/-1 for one logit, 0..C-1 for several"
+        require((logits.ndim == 1) == data.binary, "data", *kind)
+        q = margin_of(logits, data.y[start : start + len(rows)]).clamp(min=0) / beta
         z = (rows.double() if centre is None else rows.double() - centre.double()).norm(dim=1)
         out = z * torch.expm1(torch.log1p(q / z.pow(p)) / p)
         radii.append(torch.where(q > 0, torch.where(out.isfinite(), out, q.pow(1 / p)), 0.0))
     return torch.cat(radii)
-
-
-def _margin(logits: Tensor, y: Tensor) -> Tensor:
-    one = logits.ndim == 1
-    require(one == y.is_floating_point(), "data", "labels of another kind", "+1/-1 for one logit, 0..C-1 for several")
-    if one:
-        return y.double() * logits
-    own = logits.gather(1, y[:, None])[:, 0]
-    return own - logits.scatter(1, y[:, None], -torch.inf).amax(dim=1)
 
 
 class _HiddenLayer(NamedTuple):
@@ -149,7 +143,7 @@ class _HiddenLayer(NamedTuple):
         return size * max(upper for upper, _ in found), size * max(lower for _, lower in found)
 
     def patterns(self) -> Tensor | None:
-        """All gates (cells, h) that directions e can open, for few neurons or neurons in a plane; else None."""
+        """All gates (cells, h) that directions e reach, for few neurons or neurons in a plane; else None."""
         h = len(self.U)
         _, S, V = torch.linalg.svd(self.U, full_matrices=False)
         rank = int((S > 1e-12 * S[0]).sum())

@@ -1,4 +1,4 @@
-"""Margins of a homogeneous net (Lyu & Li, ICLR 2020), with losses of 1e-5000 held as logarithms.
+"""Margins of a homogeneous net (Lyu & Li, ICLR 2020), with losses of 1e-5000 stored as logarithms.
 
     q_i = y_i f(x_i)   or   f_y - max_{c != y} f_c;   rho = |theta|,  L = degree,  S = sum_i l(q_i)
     normalised  q_min / rho^L          smoothed  l^-1(S) / rho^L          product  q_min / prod_i |w_i|^(k_i)
@@ -38,7 +38,7 @@ class Margins:
     ``values`` (n,) the q_i, float64; ``smallest`` = q_min at row ``sample``; ``degree`` = L; ``log_rho`` = log |theta|;
     ``normalised``, ``smoothed`` (with its lower bound ``lower``) and ``product`` as above; ``log_loss`` = natural log
     of the summed loss, ``log10_loss`` = decimal log of the mean loss. Before the data are separated ``normalised`` and
-    ``product`` are negative; ``smoothed`` and ``lower`` are NaN as long as ``reason`` says why.
+    ``product`` are negative; ``smoothed`` and ``lower`` are NaN while ``reason`` is not empty.
     """
 
     values: Tensor
@@ -148,6 +148,16 @@ def logits(net: nn.Module, data: Dataset) -> Iterator[tuple[int, Tensor, Tensor]
         require(good, "net", f"{f.shape[1]} logits for {kind}", "one logit for +1/-1, else a logit for every class")
         require(bool(f.isfinite().all()), "net", "NaN or infinity in its logits", "finite weights")
         yield start, f, y.double() if data.binary else y
+
+
+def margin_of(logits: Tensor, y: Tensor) -> Tensor:
+    """y f for one logit (n,), f_y - max_{c != y} f_c for several (n, C); (n,)."""
+    if logits.ndim == 1:
+        return y.to(logits) * logits
+    index = y.long()[:, None]
+    good = bool(((index >= 0) & (index < logits.shape[1])).all())
+    require(good, "labels", sorted(set(y.tolist()))[:5], f"0 to {logits.shape[1] - 1} for {logits.shape[1]} logits")
+    return logits.gather(1, index)[:, 0] - logits.scatter(1, index, -torch.inf).amax(dim=1)
 
 
 def smoothed_log_margin(

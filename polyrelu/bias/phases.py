@@ -56,7 +56,7 @@ class Moment:
 
     @property
     def time(self) -> float:
-        """Flow time; infinite where a float cannot hold it."""
+        """Flow time; infinite beyond the range of a float."""
         return math.exp(self.log_time) if self.log_time < 709 else math.inf
 
 

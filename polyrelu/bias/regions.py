@@ -1,4 +1,4 @@
-"""Where on the sphere a neuron starts or stands: regions of the centres, and cones of activation.
+"""Regions of the sphere a neuron can be in: those of the centres, and cones of activation.
 
 R_k = {w: relu cos(mu_k, w) > relu cos(mu_l, w) for l != k},  void = {w: all cos <= 0}    (Min & Vidal 2025)
 S_+ = active on every positive row and on no negative one, S_- the reverse, S_dead = active on none  (Min et al. 2024)
@@ -43,7 +43,7 @@ class Regions:
 
     @property
     def non_degenerate(self) -> bool:
-        """No neuron on a border and every R_k hit. Whether the gap is large enough is the reader's to say."""
+        """No neuron on a border and every R_k hit. Says nothing about the size of the gap."""
         return self.border == 0 and bool((self.counts > 0).all())
 
 
@@ -106,7 +106,7 @@ class Cones:
 def cones(net: nn.Module | Tensor, data: Dataset) -> Cones:
     """S_+ = {w: <x_i, w> > 0 exactly where y_i = +1}, S_- where y_i = -1, S_dead nowhere (Min et al. 2024).
 
-    ``net``: one hidden layer without biases in it, or weights (h, D), which see rows as they are. Streamed, O(n h D).
+    ``net``: one hidden layer without biases in it, or weights (h, D); rows are not preprocessed. Streamed, O(n h D).
     """
     require(data.binary, "data", f"{data.classes} classes", "labels +1/-1, to which the cones belong")
     require(not isinstance(net, FixedOutputNet), "net", "hidden biases", "none; give net.weight to leave them out")

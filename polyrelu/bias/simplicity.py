@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import final
+from typing import NamedTuple, final
 
 import torch
 from torch import Tensor, nn
@@ -38,7 +38,7 @@ class Simplicity:
     Attributes
     ----------
     map : (C, D) float64, C = 1 for one logit; offset : (C,), zero if none was asked for
-    residual : |f - A x - b| / |f| on the rows; NaN where the rows cannot tell (no more of them than free directions)
+    residual : |f - A x - b| / |f| on the rows; NaN where it is not determined (no more rows than free directions)
     agreement : share of rows on which f and the map give the same class (sign, or largest logit)
     evenness : |even part| / |odd part| about the net's centre, on the rows; inf for an even net
     probe_residual : the residual of the best linear map on Gaussian probes; None if there were none
@@ -72,7 +72,7 @@ def simplicity(net: nn.Module, data: Dataset, *, offset: bool = False, probes: i
     def rows() -> Iterator[Tensor]:
         return (block.double() for _, block in data.blocks())
 
-    fit = _LinearFit.of(f, rows, offset)
+    fit = _fit_linear(f, rows, offset)
     centre = f.centre(data.dim)
     even = odd = 0.0
     at_centre = f(centre[None])
@@ -121,8 +121,7 @@ class _CentredLogits:
         return torch.zeros(dim, dtype=torch.float64) if centre is None else centre.double()
 
 
-@dataclass(frozen=True, eq=False)
-class _LinearFit:
+class _LinearFit(NamedTuple):
     """argmin_B sum_i |f(x_i) - B x_i|^2, B = ``solution``^T, x_i with a 1 appended where there is an offset."""
 
     solution: Tensor
@@ -130,25 +129,25 @@ class _LinearFit:
     residual: float
     agreement: float
 
-    @staticmethod
-    def of(f: _CentredLogits, blocks: Blocks, offset: bool) -> _LinearFit:
-        values = [f(X) for X in blocks()]
-        gram = sum(X.T @ X for X in _with_constant(blocks, offset))
-        assert isinstance(gram, Tensor)
-        eigenvalues, vectors = torch.linalg.eigh(gram)
-        kept = eigenvalues > eigenvalues[-1] * len(gram) * 2.0**-52
-        V = vectors[:, kept] / eigenvalues[kept].sqrt()
-        B = gram.new_zeros(len(gram), values[0].shape[1])
-        for _ in range(2):  # the second time corrects the first
-            slope = torch.zeros_like(B)
-            for X, target in zip(_with_constant(blocks, offset), values, strict=True):
-                slope += X.T @ (target - X @ B)
-            B = B + V @ (V.T @ slope)
-        fitted = torch.cat([X @ B for X in _with_constant(blocks, offset)])
-        target = torch.cat(values)
-        require(bool(target.any()), "net", "0 on every row", "a net that is not zero on the data")
-        residual = float((target - fitted).norm() / target.norm()) if len(target) > int(kept.sum()) else math.nan
-        return _LinearFit(B, values, residual, float((_predicted(target) == _predicted(fitted)).double().mean()))
+
+def _fit_linear(f: _CentredLogits, blocks: Blocks, offset: bool) -> _LinearFit:
+    values = [f(X) for X in blocks()]
+    gram = sum(X.T @ X for X in _with_constant(blocks, offset))
+    assert isinstance(gram, Tensor)
+    eigenvalues, vectors = torch.linalg.eigh(gram)
+    kept = eigenvalues > eigenvalues[-1] * len(gram) * 2.0**-52
+    V = vectors[:, kept] / eigenvalues[kept].sqrt()
+    B = gram.new_zeros(len(gram), values[0].shape[1])
+    for _ in range(2):  # the second time corrects the first
+        slope = torch.zeros_like(B)
+        for X, target in zip(_with_constant(blocks, offset), values, strict=True):
+            slope += X.T @ (target - X @ B)
+        B = B + V @ (V.T @ slope)
+    fitted = torch.cat([X @ B for X in _with_constant(blocks, offset)])
+    target = torch.cat(values)
+    require(bool(target.any()), "net", "0 on every row", "a net that is not zero on the data")
+    residual = float((target - fitted).norm() / target.norm()) if len(target) > int(kept.sum()) else math.nan
+    return _LinearFit(B, values, residual, float((_predicted(target) == _predicted(fitted)).double().mean()))
 
 
 def _predicted(logits: Tensor) -> Tensor:
@@ -176,4 +175,4 @@ def _probe_residual(f: _CentredLogits, data: Dataset, offset: bool, probes: int,
             size = min(1024, probes - start)
             yield m + torch.randn(size, dim, generator=source, dtype=torch.float64) @ root.T
 
-    return _LinearFit.of(f, blocks, offset).residual
+    return _fit_linear(f, blocks, offset).residual

@@ -43,7 +43,7 @@ def stable_rank(matrix: Tensor) -> float:
 def feature_stable_rank(net: nn.Module, data: Dataset, layer: str | Callable[[Tensor], Tensor] | None = None) -> float:
     """|H|_F^2 / |H|_2^2 of the post-activations H (n, h), streamed: O(n h (D + h) + h^3) time, O(h^2) memory.
 
-    H is what the last linear map of the net sees. For a PolyReLUNet it is the published matrix of the MNIST figures,
+    H is the input of the last linear map of the net. For a PolyReLUNet it is the published matrix of the MNIST figures,
     H_ij = |w_j| relu(<x~_i, u_j>)^p = relu(<x_i, w_j>)^p / |w_j|^(p-1) [/ |x_i|^(p-1)], before the output weights.
     Products of a block are in the net's dtype, sums over blocks in float64.
 
@@ -72,7 +72,7 @@ def feature_stable_rank(net: nn.Module, data: Dataset, layer: str | Callable[[Te
 def weight_stable_ranks(net: nn.Module) -> dict[str, float]:
     """Stable rank of each weight matrix by name; a filter bank (out, in, k, k) counts as (out, in k k).
 
-    For a PolyReLUNet ``weight`` is the true W, also where its norms are held in logs. O(h D min(h, D)) a layer.
+    For a PolyReLUNet ``weight`` is the true W, also where its norms are stored as logs. O(h D min(h, D)) a layer.
     """
     weights: dict[str, Tensor] = {name: tensor for name, tensor in net.named_parameters() if tensor.ndim > 1}
     if isinstance(net, PolyReLUNet):
@@ -88,7 +88,7 @@ def weight_stable_ranks(net: nn.Module) -> dict[str, float]:
 
 @checked
 def effective_neurons(log_contributions: Tensor) -> float:
-    """(sum_j a_j)^2 / sum_j a_j^2, a_j = |v_j| |w_j|: m for m equal contributions, 1 for one neuron that carries all.
+    """(sum_j a_j)^2 / sum_j a_j^2, a_j = |v_j| |w_j|: m for m equal contributions, 1 for one neuron that has all.
 
     Takes the logs (``net.log_contributions()``), so a net of size 1e-300 has a number too. O(h).
     """
@@ -130,30 +130,30 @@ def _features(net: nn.Module, layer: str | None) -> Callable[[Tensor], Tensor]:
 
 
 def _output_of(net: nn.Module, module: nn.Module, X: Tensor) -> Tensor:
-    seen: list[Tensor] = []
-    handle = module.register_forward_hook(lambda _module, _inputs, output: seen.append(output))
+    outputs: list[Tensor] = []
+    handle = module.register_forward_hook(lambda _module, _inputs, output: outputs.append(output))
     try:
         net(X)
     finally:
         handle.remove()
-    return seen[-1]
+    return outputs[-1]
 
 
 class _LastLinearInput(TorchFunctionMode):
     """Remembers what the last call of ``functional.linear`` was given."""
 
-    seen: Tensor | None = None
+    last: Tensor | None = None
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func is functional.linear:
-            self.seen = args[0]
+            self.last = args[0]
         return func(*args, **(kwargs or {}))
 
     @classmethod
     def inputs(cls, net: nn.Module, X: Tensor) -> Tensor:
         with cls() as mode:
             net(X)
-        seen: Tensor | None = mode.seen
-        if seen is None:
+        last: Tensor | None = mode.last
+        if last is None:
             raise InputError(f"net={type(net).__name__}: calls no linear map; name the layer, or give a function.")
-        return seen
+        return last

@@ -29,7 +29,7 @@ def sine_to_field(field: Tensor, u: Tensor) -> Tensor:
 
 
 def great_circle_step(u: Tensor, field: Tensor, time: Tensor) -> Tensor:
-    """u' = P_u field with the field held still: tan(angle/2) to it falls as exp(-|field| t)."""
+    """u' = P_u field with a constant field: tan(angle/2) to it falls as exp(-|field| t)."""
     size = torch.linalg.vector_norm(field, dim=1, keepdim=True)
     ahead = normalised(field)
     side = tangent_part(ahead, u)

@@ -50,7 +50,7 @@ def stability(X: Tensor, k: int, generator: torch.Generator, splits: int) -> flo
 
     Cluster each half (as in Tibshirani & Walther 2005). A cluster A of one half is found again by the cluster B that
     the other half's centres make of the same rows, with the largest |A & B|/|A | B| (Hennig 2007). The least over the
-    clusters of both halves counts. Pairs kept together, the older measure, would praise splitting off a few outliers.
+    clusters of both halves counts. Pairs kept together, the older measure, rewards splitting off a few outliers.
     """
     if k == 1:
         return 1.0

@@ -58,14 +58,14 @@ def stationary_directions(
 ) -> StationaryDirections:
     """End points of du/dt = sign P_u x^(p)(u) on the sphere, from ``starts`` uniform directions (Min & Vidal 2024).
 
-    Starts are drawn in all of R^D; whatever they have outside the span of the rows dies out. Each follows the flow
+    Starts are drawn in all of R^D; their part outside the span of the rows decays. Each follows the flow
     with steps of its own, exact for a field that stands still during the step (a great circle towards it), until it
     rests; starts that met are merged. End points within ``same`` radians of a higher one are one, which is then
-    brought to rest exactly (L-BFGS on G; for p = 1 bounded least squares over the rows that push away, held in
-    float64). ``preprocess``, ``target``: as for `alignment_field`. O(steps n starts D + m n D^2), steps about 10-30.
+    brought to rest exactly (L-BFGS on G; for p = 1 bounded least squares over the rows that push away, all kept
+    in float64). ``preprocess``, ``target``: as for `alignment_field`. O(steps n starts D + m n D^2), steps about 10-30.
 
-    Rows without any noise are not generic: for p < 2 a start then keeps the average of just the centres it sees (each a
-    resting point, not a stable one), at p = 2 it stays wherever it is in their span.
+    Rows without any noise are not generic: for p < 2 a start then keeps the average of the centres that activate it
+    (each a resting point, not a stable one), at p = 2 it stays wherever it is in their span.
     """
     p, starts = finite_number("p", p, least=1), whole_number("starts", starts)
     require(0 < same < math.inf, "same", same, "an angle > 0")
@@ -146,7 +146,7 @@ def _maximise(data: Dataset, weight: Tensor, p: float, preprocess: Preprocess, u
 def _rest_on_kinks(data: Dataset, weight: Tensor, p: float, preprocess: Preprocess, u: Tensor) -> tuple[Tensor, float]:
     """The maximum of G on the sphere next to u, p = 1, and the angle within which it certainly lies.
 
-    With the rows that pull (a = sum of the active ones) held, G(u) = <a, u> - sum_i relu(<b_i, u>), b_i the rows that
+    For a constant set of active rows that pull, a their sum: G(u) = <a, u> - sum_i relu(<b_i, u>), b_i the rows that
     push times their weights, and max_{|u| <= 1} G = min |a - sum_i c_i b_i| over 0 <= c_i <= 1, at the unit residual.
     A feasible c whose value exceeds G(u) by a share e leaves 1 - cos <= e to the maximum.
     """

@@ -1,4 +1,4 @@
-"""Sub-classes nobody labelled: spherical k-means within each class, as many as are found again in half of its rows."""
+"""Unlabelled sub-classes: spherical k-means within each class, as many as are found again in half of its rows."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Subclasses:
     sizes (K,) : rows in each
     counts : number of sub-classes of each class
     stabilities : for each class the stability of 1, 2, ... sub-classes; empty where the number was given
-    more, fewer : for each class its centres with one sub-class more and one fewer, from the rows the search looked at
+    more, fewer : for each class its centres with one sub-class more and one fewer, from the rows that were searched
         (None where that is impossible)
     exact : are these true centres, not means?
     """
@@ -101,7 +101,7 @@ def estimate_subclasses(
     Parameters
     ----------
     count : number of sub-classes of every class, or one number for each (order [+1, -1]); None: chosen as above
-    origin : (D,) what directions are seen from, e.g. the centre a net subtracts; 0 by default
+    origin : (D,) origin of the directions, e.g. the centre a net subtracts; 0 by default
     """
     seed_number("seed", seed)
     for name, value in (("most", most), ("rows", rows), ("splits", splits)):

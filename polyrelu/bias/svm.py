@@ -38,7 +38,7 @@ class SVM:
     bias : 0 for a separator through the origin
     margin : > 0
     support : row numbers, increasing; multipliers : their lambda > 0, w = direction/margin = sum lambda_i y_i x_i
-    residual : the largest violation of the conditions above over all rows, each relative to its own size
+    residual : the largest violation of the conditions above over all rows, each relative to its size
     """
 
     direction: Tensor
@@ -117,7 +117,7 @@ def cosine_to_svm(model: nn.Module | Tensor, data: Dataset, tol: float = 1e-10) 
 
 
 class _Rows(NamedTuple):
-    """Some z_i = y_i x_i: their rows, hulls (0 or 1), numbers in the data, and level - <z_i, p> of the last look."""
+    """Some z_i = y_i x_i: their rows, hulls (0 or 1), numbers in the data, and level - <z_i, p>."""
 
     Z: Tensor
     hull: Tensor

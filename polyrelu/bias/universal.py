@@ -19,6 +19,7 @@ from typing import final
 import torch
 from torch import Tensor
 
+from polyrelu.bias.margins import margin_of
 from polyrelu.checks import answer, checked
 from polyrelu.errors import require
 from polyrelu.nets import unit_rows
@@ -77,28 +78,28 @@ def steps_to_classes(classes: Tensor, sums: Tensor, y: Tensor) -> list[tuple[Ten
 def universal(centres: Tensor, labels: Tensor, net: Score | None = None, *, samples: int = 256) -> UniversalDirection:
     """d0, the radius at which F breaks along it and, given a net, the one at which the net does; at every centre.
 
-    Centres are in raw coordinates; a net that subtracts a centre c sees, as F then does, mu_k - c. The net is asked at
+    Centres are in raw coordinates; a net that subtracts a centre c, and F with it, has mu_k - c. The net is asked at
     ``samples`` points of each ray (up to four times |mu_k - c|), and the first crossing is halved to rounding: two
     crossings nearer than a sample may be missed. O(K^2 D), and O(samples K h D) for a net of h neurons.
     """
     shift = getattr(net, "centre", None)
-    seen = centres.double() if shift is None else centres.double() - shift
-    classes, sums = class_sums(seen, labels)
+    centred = centres.double() if shift is None else centres.double() - shift
+    classes, sums = class_sums(centred, labels)
     require(len(classes) > 1, "labels", classes.tolist(), "centres of at least two classes")
-    predicted = torch.full((len(seen),), torch.inf, dtype=torch.float64, device=seen.device)
+    predicted = torch.full((len(centred),), torch.inf, dtype=torch.float64, device=centred.device)
     measured = None if net is None else predicted.clone()
     own = (labels[:, None] == classes).double() @ sums
     for label, step in steps_to_classes(classes, sums, labels):
         other_class = labels != label
         size = torch.linalg.vector_norm(step, dim=1)
         direction = step / torch.where(size > 0, size, 1.0)[:, None]
-        meet = -(seen * direction).sum(dim=1)
+        meet = -(centred * direction).sum(dim=1)
         fall = -(own * direction).sum(dim=1)
-        vanish = torch.where(fall > 0, (seen * own).sum(dim=1) / fall, torch.inf)
+        vanish = torch.where(fall > 0, (centred * own).sum(dim=1) / fall, torch.inf)
         here = torch.where(other_class, torch.minimum(meet, vanish).clamp(min=0), torch.inf)
         predicted = torch.minimum(predicted, here)
         if net is not None and measured is not None and bool(other_class.any()):
-            farthest = 4 * torch.linalg.vector_norm(seen[other_class], dim=1)
+            farthest = 4 * torch.linalg.vector_norm(centred[other_class], dim=1)
             measured[other_class] = torch.minimum(
                 measured[other_class],
                 flip_radii(net, centres[other_class], labels[other_class], direction[other_class], farthest, samples),
@@ -119,7 +120,7 @@ def flip_radii(net: Score, X: Tensor, y: Tensor, direction: Tensor, farthest: Te
         Z = X.double()[:, None] + r[:, :, None] * direction.double()[:, None]
         Z = Z.reshape(-1, X.shape[1]).to(dtype)
         flat = torch.cat([answer(net, Z[start : start + BLOCK], "net") for start in range(0, len(Z), BLOCK)])
-        return (_margin(flat, y.repeat_interleave(r.shape[1])) <= 0).reshape(r.shape)
+        return (margin_of(flat, y.repeat_interleave(r.shape[1])) <= 0).reshape(r.shape)
 
     grid = torch.linspace(0, 1, samples + 1, dtype=torch.float64, device=X.device)
     crossed = torch.cat(
@@ -146,18 +147,8 @@ def gradient_to_margin(net: Score, X: Tensor, y: Tensor) -> Tensor:
     for start in range(0, len(X), BLOCK):
         Z = X[start : start + BLOCK].detach().to(getattr(net, "dtype", X.dtype), copy=True).requires_grad_()
         with torch.enable_grad():
-            margin = _margin(answer(net, Z, "net"), y[start : start + BLOCK])
+            margin = margin_of(answer(net, Z, "net"), y[start : start + BLOCK])
             (slope,) = torch.autograd.grad(margin.sum(), Z)
         ratio = torch.linalg.vector_norm(slope.double(), dim=1) / margin.detach().double()
         parts.append(torch.where(margin.detach() > 0, ratio, torch.inf))
     return torch.cat(parts)
-
-
-def _margin(logits: Tensor, y: Tensor) -> Tensor:
-    """y f for one logit, f_y - max_{c != y} f_c for several."""
-    if logits.ndim == 1:
-        return y.to(logits) * logits
-    index = y.long()[:, None]
-    good = bool(((index >= 0) & (index < logits.shape[1])).all())
-    require(good, "labels", sorted(set(y.tolist()))[:5], f"0 to {logits.shape[1] - 1} for {logits.shape[1]} logits")
-    return logits.gather(1, index)[:, 0] - logits.scatter(1, index, -torch.inf).amax(dim=1)

@@ -1,4 +1,4 @@
-"""A claim on a page of its own: what the paper says, where, and the command that measures it again."""
+"""The page of one claim: what the paper says, where, and the command that measures it again."""
 
 from __future__ import annotations
 

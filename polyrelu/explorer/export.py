@@ -1,4 +1,4 @@
-"""The page as one file: scripts, styles and what was recorded stand inside it, so that it plays without a server."""
+"""The page as one file: scripts, styles and recording are inside it, so that it plays without a server."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def modules() -> list[str]:
 
 
 def embedded(value: Any) -> str:
-    """JSON that can stand inside a script element: nothing in it ends the element."""
+    """JSON for the inside of a script element: nothing in it ends the element."""
     text = json.dumps(value, allow_nan=False, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 

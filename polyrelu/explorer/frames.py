@@ -25,13 +25,11 @@ from polyrelu.train.gradient_flow import State
 from polyrelu.workflows import FlowSettings
 
 Message = dict[str, Any]
-Send = Callable[[Message], None]  # hands a message on; raises when nobody wants it any more
-MAX_KEPT_NUMBERS = 4_000_000  # numbers of all neurons kept of a run, so that any moment of it can be looked at
+Send = Callable[[Message], None]  # passes a message on; raises Stopped when it is no longer wanted
+MAX_KEPT_NUMBERS = 4_000_000  # numbers of all neurons kept of a run, so that points of any moment can be asked
 FRAME_THRESHOLDS = (0.02, 0.1, 0.3)  # of a cosine, of the log loss, of the usual log contribution: worth a frame
 FRAMES_PER_DOUBLING = 100  # frames after which twice as much must change
-MAX_EVALUATIONS = (
-    1000  # passes over the data; few hundred are usual, and data that cannot be separated would take any number
-)
+MAX_EVALUATIONS = 1000  # passes over the data; some hundred are usual, data that cannot be separated have no end
 SHOWN_POINTS = 120  # training points on the sphere
 
 
@@ -65,7 +63,7 @@ class Recording:
         self.columns, self.count, self.stride = problem.columns(), 0, 1
         self.frames: list[Frame] = []
         self.centred: list[Tensor] = []
-        self.last: Callable[[], None] | None = None  # tells the latest moment, if that was not worth it by itself
+        self.last: Callable[[], None] | None = None  # sends the latest moment, if that was not yet sent
 
     def __call__(self, moment: dict[str, Any], state: State) -> None:
         """One more moment."""
@@ -77,7 +75,7 @@ class Recording:
             bool((a - b).abs().max() < factor * c)
             for a, b, c in zip(centred, self.centred, FRAME_THRESHOLDS, strict=False)
         ]
-        self.last = lambda: self.say(moment, polar, cosines, logs)
+        self.last = lambda: self.send_frame(moment, polar, cosines, logs)
         if not still or not all(still):
             self.centred = centred
             self.finish()
@@ -85,12 +83,12 @@ class Recording:
             self.send({"kind": "working"})
 
     def finish(self) -> None:
-        """Send the latest moment if it was not told."""
+        """Send the latest moment if it was not yet sent."""
         if self.last is not None:
             self.last()
         self.last = None
 
-    def say(self, moment: dict[str, Any], polar: Polar, cosines: Tensor, logs: Tensor) -> None:
+    def send_frame(self, moment: dict[str, Any], polar: Polar, cosines: Tensor, logs: Tensor) -> None:
         """Send one moment and keep it."""
         q = polar.q
         read_out = q[:, 0] if q.shape[1] == 1 else q @ self.problem.sides.to(q.dtype)
@@ -110,7 +108,7 @@ class Recording:
         )
 
     def keep(self, frame: Frame) -> None:
-        """Every ``stride``-th moment and the last; the stride doubles when the room is used up."""
+        """Every ``stride``-th moment and the last; the stride doubles when there are too many."""
         if self.frames and self.frames[-1].number % self.stride:
             self.frames.pop()
         self.frames.append(frame)

@@ -1,4 +1,4 @@
-"""One point looked at closely: lower <= min |d| : margin(x + d) <= 0 <= upper (polyrelu.bracket), in a plane.
+"""The radius of one point: lower <= min |d| : margin(x + d) <= 0 <= upper (polyrelu.bracket), in a plane.
 
 x = a e1 + b e2 + c in the plane through two centres and the net's origin c; the nearest point that breaks the decision
 mostly lies outside that plane, so there is a second one, through origin, x and that point. Beside it, on wish, the path

@@ -1,4 +1,4 @@
-"""Six pictures to begin with: what is set, what is looked at, and what it shows (words.js says it in sentences)."""
+"""Six settings to begin with (words.js has the sentences that go with them)."""
 
 from __future__ import annotations
 

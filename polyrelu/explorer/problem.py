@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import final
+from typing import Any, final
 
 import torch
 from torch import Tensor
@@ -19,7 +19,7 @@ from polyrelu.nets import Polar, PolyReLUNet
 from polyrelu.train.descent import mean
 
 TEST_POINTS = 60  # fresh points that are bracketed
-DIGITS_TRAIN, DIGITS_TEST = 600, 60  # training images, and images looked at afterwards
+DIGITS_TRAIN, DIGITS_TEST = 600, 60  # training and test images
 FINAL_LOSS = {"mixture": 1e-2, "digits": 0.2}  # loss at which training ends
 
 
@@ -61,7 +61,7 @@ class Problem:
         return {"average": 1 / math.sqrt(len(self.sides)), "centre": math.sqrt(2) / 2}
 
     def centred(self, rows: Tensor) -> Tensor:
-        """Rows as the net sees them, its centre subtracted."""
+        """Rows minus the centre of the net."""
         return rows if self.net.centre is None else rows - self.net.centre
 
     def axes(self) -> Tensor:
@@ -109,15 +109,7 @@ def _mixture(setting: Setting) -> Problem:
     if setting.labels == "fine":
         assert train.cluster is not None
         train, outputs = replace(train, y=train.cluster), mixture.clusters
-    net = PolyReLUNet(
-        setting.dim,
-        setting.width,
-        setting.p,
-        outputs,
-        init=setting.start,
-        scale=setting.scale,
-        seed=setting.seed,
-    )
+    net = _net(setting, setting.dim, outputs)
     return Problem(setting, net, train, test, mixture.centres, mixture.labels)
 
 
@@ -131,15 +123,11 @@ def _digits(setting: Setting) -> Problem:
     if setting.labels == "fine":
         assert train.cluster is not None
         train = replace(train, y=train.cluster)
-    net = PolyReLUNet(
-        data.dim,
-        setting.width,
-        setting.p,
-        10 if setting.labels == "fine" else 1,
-        init=setting.start,
-        scale=setting.scale,
-        seed=setting.seed,
-        centre=mean(train),
-        normalise_input=True,
-    )
+    outputs = 10 if setting.labels == "fine" else 1
+    net = _net(setting, data.dim, outputs, centre=mean(train), normalise_input=True)
     return Problem(setting, net, train, test, centres, sides)
+
+
+def _net(setting: Setting, dim: int, outputs: int, **more: Any) -> PolyReLUNet:
+    more |= {"init": setting.start, "scale": setting.scale, "seed": setting.seed}
+    return PolyReLUNet(dim, setting.width, setting.p, outputs, **more)

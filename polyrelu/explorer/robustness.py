@@ -20,10 +20,10 @@ BRACKET_SETTINGS: dict[str, Any] = {
 
 
 class SendProgress(Progress):
-    """The progress of a bracket: nothing to send, but a chance to stop."""
+    """The progress of a bracket: every update is where it can stop."""
 
     def __init__(self, send: Send) -> None:
-        """``send`` raises when nobody wants to know any more."""
+        """``send`` raises Stopped when they are no longer wanted."""
         self.send = send
 
     def update(self, done: float | None = None, **_: Any) -> None:

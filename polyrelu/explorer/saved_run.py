@@ -77,7 +77,7 @@ def read_run(folder: str | Path) -> SavedRun:
     net = run.net
     require(isinstance(net, PolyReLUNet), "DIR", path, "a run of a PolyReLUNet")
     assert isinstance(net, PolyReLUNet)
-    require(net.dim == settings.dim, "DIR", path, f"a net of dimension {settings.dim} as run.json says, not {net.dim}")
+    require(net.dim == settings.dim, "DIR", path, f"a net of dimension {settings.dim} as in run.json, not {net.dim}")
     positive, negative = parse_clusters(settings.clusters)
     mixture = OrthonormalMixture(settings.dim, positive, negative, settings.alpha, dtype=net.dtype)
     train = mixture.sample(min(settings.samples, DRAWN_POINTS), settings.seed)
@@ -89,7 +89,7 @@ def read_run(folder: str | Path) -> SavedRun:
 def _readable(path: Path) -> None:
     """Name a file that is there but may not be read; whoever reads a missing one names it."""
     try:
-        if path.is_file():  # a pipe would wait for whoever writes
+        if path.is_file():  # a pipe would wait for its writer
             path.open("rb").close()
     except PermissionError:
         raise InputError(f"DIR={path}: expected a file that may be read; permission was denied.") from None
@@ -98,7 +98,7 @@ def _readable(path: Path) -> None:
 
 
 def _nearest_setting(settings: FlowSettings, positive: int, negative: int) -> Setting:
-    """The setting of the page nearest to that of the run: where the sliders stand."""
+    """The setting of the page nearest to that of the run: the values of the sliders."""
     given = {"p": settings.p, "positive": positive, "negative": negative, "alpha": settings.alpha, "dim": settings.dim}
     given |= {"width": settings.width, "log10_scale": math.log10(settings.init), "seed": settings.seed}
     cut = {

@@ -1,7 +1,7 @@
-"""The explorer's server: the page, its flows as lines of JSON, and nothing for anybody but this machine's own browser.
+"""The explorer's server: the page, its flows as lines of JSON, and nothing for other machines.
 
-It listens on 127.0.0.1 only. A page of another site could still be led here (by a name that resolves to 127.0.0.1, or
-by a form), so every request must name this very server as its Host and, if it names an Origin, as that too.
+It listens on 127.0.0.1 only. A page of another site could still reach it (by a name that resolves to 127.0.0.1, or
+by a form), so every request must name this server as its Host and, if it names an Origin, as that too.
 """
 
 from __future__ import annotations
@@ -172,17 +172,17 @@ def about(saved: SavedRun | None) -> dict[str, Any]:
 
 
 def warm_up() -> None:
-    """One small flow and a radius, sent to nobody: what is loaded at first use is ready for the page."""
+    """One small flow and a radius, without a reader: what is loaded at first use is ready for the page."""
     recording = frames.stream(problem(Setting(p=3, dim=6, samples=20, width=4)), lambda message: None)[0]
     question = plane.Question(frame=0, centres=(0, 1), point=(1.0, 0.0), label=1, pgd=0.0)
     plane.answer(recording, question)
 
 
 async def refuse(request: Request, error: Exception) -> Response:
-    """Bad input: a sentence, politely."""
+    """Bad input, in a sentence."""
     return JSONResponse({"error": str(error)}, 422)
 
 
 async def gone(request: Request, error: Exception) -> Response:
-    """Whoever asked has left."""
+    """The browser has closed the connection."""
     return Response(status_code=499)

@@ -26,7 +26,7 @@ SUPERSEDED: Message = {"kind": "superseded", "error": "another question came aft
 NAME = re.compile(r"[0-9a-z-]{8,64}")
 
 
-class Stopped(Exception):  # noqa: N818 - it says what happened
+class Stopped(Exception):  # noqa: N818 - not an error
     """The page asked for something else, or is gone."""
 
 
@@ -35,7 +35,7 @@ PointWork = Callable[[Send], Message]  # of one point
 
 
 class FlowThread:
-    """A flow in a thread of its own, and its messages as lines of JSON."""
+    """A flow in a thread, and its messages as lines of JSON."""
 
     def __init__(self, work: FlowWork, turn: threading.Lock) -> None:
         """Begin ``work`` once it holds the lock ``turn``."""
@@ -54,7 +54,7 @@ class FlowThread:
         self.stopped.set()
 
     async def lines(self) -> AsyncIterator[bytes]:
-        """Its lines as they come; if whoever reads them goes away, the work stops."""
+        """Its lines as they come; if the reader goes away, the work stops."""
         try:
             while (line := await self.queue.get()) is not None:
                 yield line

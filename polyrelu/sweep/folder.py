@@ -23,7 +23,7 @@ from polyrelu.sweep.values import decode, digest, encode
 
 FORMAT = "polyrelu-sweep-1"
 SWEEP, RESULTS, FAILURES, LOCK = "sweep.json", "results", "failures", ".lock"
-LOCK_TIMEOUT = 60.0  # seconds to wait for those who only look at a lock; they let go at once
+LOCK_TIMEOUT = 60.0  # to wait for processes that test the lock; they release it at once
 
 
 @final
@@ -115,7 +115,7 @@ def locked_folder(out: str | Path, function: FunctionVersion) -> Iterator[Folder
 
 
 def stored_sweep(path: Path) -> dict[str, Any] | None:
-    """What sweep.json says; None where there is none."""
+    """The content of sweep.json; None where there is none."""
     try:
         there = (path / SWEEP).exists()
     except OSError as error:
@@ -148,7 +148,7 @@ def is_running(path: Path) -> bool:
 
 
 def _acquire(descriptor: int) -> bool:
-    """Take the lock for a run. Where it can only be shared, somebody looks at it for a moment, and no run has it."""
+    """Take the lock for a run. While it can be shared, another process only tests it and no run has it."""
     until = time.monotonic() + LOCK_TIMEOUT
     while not _try_lock(descriptor, fcntl.LOCK_EX):
         if not _try_lock(descriptor, fcntl.LOCK_SH) or time.monotonic() >= until:
@@ -167,7 +167,7 @@ def _try_lock(descriptor: int, kind: int) -> bool:
 
 
 def _content(path: Path) -> dict[str, Any] | None:
-    """What one of our files holds; None where it is missing, damaged or of something else."""
+    """The content of a file of a sweep; None where it is missing, damaged or of something else."""
     try:
         content = parse_json(read_text(path))
         if not isinstance(content, dict) or content.pop("format") != FORMAT or content.pop("check") != digest(content):

@@ -93,7 +93,7 @@ Work = Callable[[Progress, Callable[[], bool]], Iterator[EngineResult]]
 def _run(
     folder: Folder, work: Work, missing: Mapping[str, Mapping[str, Any]], progress: Progress, done: int, total: int
 ) -> dict[str, Record]:
-    """Run what is missing and keep every answer as it comes."""
+    """Run what is missing and keep every result as it comes."""
     found: dict[str, Record] = {}
     if not missing:
         return found
@@ -106,11 +106,11 @@ def _run(
                 patience.asked = patience.asked or time.monotonic()
             return patience.asked is None
 
-        with contextlib.closing(work(progress, more)) as answers:  # type: ignore[type-var]
-            for answer in answers:
+        with contextlib.closing(work(progress, more)) as results:  # type: ignore[type-var]
+            for result in results:
                 with writing(folder.path, _kept(done, total)):
-                    record = folder.write_result(answer, missing[answer.key])
-                found[answer.key] = record
+                    record = folder.write_result(result, missing[result.key])
+                found[result.key] = record
                 done += not record.failed
                 progress.finished(record)
     if len(found) < len(missing):

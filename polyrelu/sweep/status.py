@@ -1,4 +1,4 @@
-"""What a sweep's folder holds: how far it is, its records, and all of them as one table (CSV or JSON lines)."""
+"""The content of a sweep's folder: how far it is, its records, and all of them as one table (CSV or JSON lines)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FIXED_COLUMNS = ("key", "seconds", "error", "result")  # columns of every table
 @final
 @dataclass(frozen=True)
 class Status:
-    """How far the sweep last asked for in a folder is; ``others`` are records of settings asked for before."""
+    """How far the sweep last asked for in a folder is; ``others`` counts records of further settings."""
 
     function: str
     version: str

@@ -1,6 +1,6 @@
 """Values as strict JSON and back: nan and infinities as {"$float": "nan"}, arrays and tensors as lists.
 
-Unambiguous: keys of the user's own that begin with "$" are written with one "$" more, so decode(encode(x)) == x.
+Unambiguous: keys of the user that begin with "$" are written with one "$" more, so decode(encode(x)) == x.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ MARK, FLOAT = "$", "$float"
 
 
 def encode(value: Any, where: str = "result") -> Any:
-    """``value`` as strict JSON holds it; TypeError naming the place where that cannot be."""
+    """``value`` as strict JSON; TypeError naming the place where that cannot be."""
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, str):

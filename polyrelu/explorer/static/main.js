@@ -19,7 +19,7 @@ const SHOW_AFTER = 1200, BETWEEN_FLOWS = 300; // milliseconds: when a flow that 
 const TURNED = 8; // frames after which neurons have turned enough to be worth a look
 const about = JSON.parse(document.querySelector("#about").textContent), $ = (name) => document.querySelector(name);
 const tab = `tab-${[...crypto.getRandomValues(new Uint8Array(12))].map((one) => one.toString(16).padStart(2, "0")).join("")}`;
-const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
+const reducedMotion = matchMedia("(prefers-reduced-motion: reduce)").matches;
 const state = { current: null, incoming: null, axes: [0, 1, 2], dirty: true, before: 0 };
 
 // What a browser remembers, if it may.
@@ -34,7 +34,7 @@ const redraw = () => { state.dirty = true; };
 const player = new Player(redraw);
 const sphere = new Sphere($("#sphere canvas"), redraw), matrix = new Matrix($("#matrix canvas")), curve = new Curve($("#curve canvas"));
 const timeline = new Timeline($("#timeline canvas"), (share) => player.seek(share));
-const pointed = new Pointed(tab, !about.recorded, calm, { changed: redraw, trouble, gone });
+const pointed = new Pointed(tab, !about.recorded, reducedMotion, { changed: redraw, trouble, gone });
 const show = new Show();
 const controls = new Controls(about, slide, choose);
 
@@ -96,7 +96,7 @@ function receive(recording, message, play) {
   if (message.kind === "end") {
     document.body.dataset.ended = true;
     if (state.current !== recording) take(recording, false);
-    else { if (calm) player.seek(1); describe(); } // without motion the end is shown as soon as it is there
+    else { if (reducedMotion) player.seek(1); describe(); } // without motion the end is shown as soon as it is there
   }
   if (message.kind === "ready") { trouble(""); pointed.look(recording, message.run, recording.preset?.pgd ?? 0); }
   if (message.kind === "robust") describe();
@@ -105,9 +105,9 @@ function receive(recording, message, play) {
 
 // Make a recording the one that is shown.
 function take(recording, play) {
-  const share = state.current ? player.share : 1, live = !play && !calm && !recording.end;
+  const share = state.current ? player.share : 1, live = !play && !reducedMotion && !recording.end;
   clearTimeout(state.wait);
-  if (!calm) show.leave(state.current);
+  if (!reducedMotion) show.leave(state.current);
   state.current = recording;
   player.length = recording.last;
   if (pointed.fit(recording)) {
@@ -115,7 +115,7 @@ function take(recording, play) {
     state.axes = (positive.length > 2 ? positive : [0, 1, 2]).slice(0, 3).filter((k) => k < recording.axes);
     chooseAxes(recording);
   }
-  if (play && !calm) player.play(0);
+  if (play && !reducedMotion) player.play(0);
   else if (live) player.play(1);
   else if (!player.playing) player.x = share * recording.last;
   describe();

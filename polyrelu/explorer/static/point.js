@@ -10,8 +10,8 @@ const MOMENTS = 8; // of a run that are looked at when there is nothing else to 
 
 export class Pointed {
   // `says` has what the page is told: `changed`, `trouble` with a sentence, `gone` if the server has no such flow.
-  constructor(tab, asking, calm, says) {
-    Object.assign(this, { tab, asking, calm, ...says, ball: 0, goal: 0, pgd: 0, turn: 0, want: null });
+  constructor(tab, asking, reducedMotion, says) {
+    Object.assign(this, { tab, asking, reducedMotion, ...says, ball: 0, goal: 0, pgd: 0, turn: 0, want: null });
     Object.assign(this, { shown: null, held: null, replies: new Map(), asked: new Set() });
     this.left = new Plane(document.querySelector("#flat"), (where) => this.move(where));
     this.right = new Plane(document.querySelector("#toward"));
@@ -128,7 +128,7 @@ export class Pointed {
     this.goal = reply?.lower ?? 0;
     document.body.dataset.ball = reply ? this.goal : "";
     // A ball grows to its size: on the way there it is smaller than what is proven, never larger.
-    this.ball = this.calm || !this.moving() ? this.goal : this.ball + 0.15 * (this.goal - this.ball);
+    this.ball = this.reducedMotion || !this.moving() ? this.goal : this.ball + 0.15 * (this.goal - this.ball);
     this.left.flat(recording, recording.at(frame), this.pair, this.point, this.label, reply, here, this.ball);
     if (reply) this.right.toward(recording, recording.at(reply.frame), this.label, reply, reply.neurons, this.ball);
     else this.right.clear();

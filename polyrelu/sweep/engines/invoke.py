@@ -39,7 +39,7 @@ def call(function: Callable[..., Any], key: str, settings: Mapping[str, Any]) ->
 def seed_and_pin_threads(key: str) -> None:
     """One torch thread, and the global generators seeded by the key, not left as the setting before left them.
 
-    A function takes its randomness from a seed of its own; this is for those that forgot, in libraries loaded by now.
+    A function should take its randomness from a seed among its settings; this is for those that do not.
     """
     seed = int(hashlib.sha256(key.encode()).hexdigest()[:8], 16)
     random.seed(seed)

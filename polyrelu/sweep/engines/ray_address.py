@@ -1,4 +1,4 @@
-"""Is there a Ray cluster at this address? Asked in its own protocol, without Ray itself, which tries for minutes.
+"""Is there a Ray cluster at this address? Asked in Ray's protocol, without Ray itself, which tries for minutes.
 
 host:port is the head node's own server (6379 by default), ray://host:port its server for clients (10001). Both are gRPC
 services over HTTP/2 (RFC 9113): the first frame of a server is SETTINGS, and a call of a method that only Ray has is
@@ -73,13 +73,13 @@ def probe_address(address: str) -> str:
 
 
 def last_line(message: object) -> str:
-    """The last line of an error, where Ray says what it is about."""
+    """The last line of an error, where Ray has its message."""
     lines = [line.strip() for line in str(message).splitlines() if line.strip()]
     return (lines or [type(message).__name__])[-1][:300].rstrip(".")
 
 
 def _connected(host: str, port: int, until: float) -> socket.socket:
-    """A connection; looking up a name knows no time limit of its own, so another thread does it."""
+    """A connection; looking up a name has no time limit, so another thread does it."""
     found: list[socket.socket | OSError] = []
 
     def connect() -> None:
@@ -122,7 +122,7 @@ def _ask(stream: socket.socket, method: str, host: str, until: float) -> None:
 
 
 def _frames(stream: socket.socket, until: float) -> Iterator[tuple[int, int, bytes]]:
-    """Frames as they come until the time is up; the first one tells whether it is HTTP/2 at all."""
+    """Frames as they come until the time is up; the first one shows whether it is HTTP/2 at all."""
     unread, first = b"", True
     while True:
         while len(unread) >= 9:

@@ -1,6 +1,6 @@
 """The Ray engine: one task for each setting on a cluster, results sent back and written here.
 
-A local Ray is started where no address is given. Ray retries a task whose worker died; the function's own errors are
+A local Ray is started where no address is given. Ray retries a task whose worker died; errors of the function are
 caught inside the task.
 """
 
@@ -45,9 +45,9 @@ def work(
 ) -> Iterator[EngineResult]:
     """Results as they come. ``more()``: may another setting be handed out?"""
     ray = load()
-    with connected(ray, address, workers) as ours:
+    with connected(ray, address, workers) as local_ray:
         clock = None if time_limit is None else TaskClock(ray, time_limit)
-        task = remote_task(ray, function, ours, clock and clock.begun)
+        task = remote_task(ray, function, local_ray, clock and clock.begun)
         waiting, in_flight = deque(tasks), dict[Any, str]()
         try:
             while True:
@@ -72,9 +72,9 @@ def work(
 
 
 class TaskClock:
-    """How long tasks have been at work, which is later than when they were handed out: every task says when it begins.
+    """How long tasks have been running: every task reports its beginning, which comes later than handing it out.
 
-    ``begun`` is an actor that counts the beginnings of each key; more than one where a worker died.
+    ``begun`` is an actor that counts the beginnings for each key; more than one where a worker died.
     """
 
     def __init__(self, ray: Any, limit: float) -> None:
@@ -93,7 +93,7 @@ class TaskClock:
         self.since: dict[tuple[str, int], float] = {}
 
     def late(self, in_flight: Mapping[Any, str]) -> list[Any]:
-        """The tasks that are at work for longer than the limit."""
+        """The tasks that have been running for longer than the limit."""
         now, counts = time.monotonic(), self.ray.get(self.begun.counts.remote())
         return [
             one for one, key in in_flight.items()
@@ -101,7 +101,7 @@ class TaskClock:
         ]  # fmt: skip
 
 
-def remote_task(ray: Any, function: FunctionVersion, ours: bool, begun: Any = None) -> Any:
+def remote_task(ray: Any, function: FunctionVersion, local_ray: bool, begun: Any = None) -> Any:
     """The task, serialised by value, so that a worker finds polyrelu by the paths in it."""
     path = [str(entry) for entry in sys.path]
     name, wanted = function.name, function.version
@@ -116,7 +116,7 @@ def remote_task(ray: Any, function: FunctionVersion, ours: bool, begun: Any = No
 
         return run_task(name, wanted, key, settings)
 
-    environment = {} if ours else {"runtime_env": {"env_vars": ENVIRONMENT}}
+    environment = {} if local_ray else {"runtime_env": {"env_vars": ENVIRONMENT}}
     return ray.remote(max_retries=RETRIES, num_cpus=1, **environment)(task)
 
 
@@ -168,9 +168,9 @@ def load() -> Any:
 
 @contextlib.contextmanager
 def connected(ray: Any, address: str | None, workers: int | None) -> Iterator[bool]:
-    """A cluster as long as the block lasts: the one at the address, the one this process is in, or one of our own.
+    """A cluster as long as the block lasts: the one at the address, the one this process is in, or a local one.
 
-    On Linux Ray listens on every interface, whatever it is told; what protects it is its token (`RAY_AUTH_MODE`).
+    On Linux Ray listens on every interface, whatever its settings; what protects it is its token (`RAY_AUTH_MODE`).
     """
     if ray.is_initialized():
         require(address is None, "address", address, "none: this process is already connected to a Ray")
@@ -215,10 +215,10 @@ def kill_descendants() -> None:
 
 
 @contextlib.contextmanager
-def _environment(ours: bool) -> Iterator[None]:
+def _environment(local_ray: bool) -> Iterator[None]:
     """A Ray that is started here hands this environment on to its workers."""
     before = {name: os.environ.get(name) for name in ENVIRONMENT}
-    if ours:
+    if local_ray:
         os.environ.update(ENVIRONMENT, RAY_USAGE_STATS_ENABLED="0")
     try:
         yield

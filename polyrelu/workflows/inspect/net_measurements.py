@@ -77,8 +77,8 @@ def breaking(subject: Subject) -> Rows:
     there = f"would break by {short(predicted)}" if predicted > 0 else "would be wrong at half of them as they are"
     words = f"{breaks(subject)}; a net of class averages {there}"
     value = "never" if math.isinf(found.radius) else short(found.radius)
-    numbers = {"radius": found.radius, "predicted": predicted, "predicted_each": found.predicted}
-    numbers["found"] = found.measured
+    numbers = {"radius": found.radius, "predicted": predicted, "found": found.measured}
+    numbers["predicted_each"] = found.predicted
     return [Row("universal radius", value, sentence(words), numbers)]
 
 
