@@ -14,7 +14,7 @@ from sklearn.svm import SVC
 
 from polyrelu import PolyReLUClassifier
 from polyrelu.data import read
-from polyrelu.robust import Own
+from polyrelu.robust import LabelledRows
 from polyrelu.robust.attacks import strongest
 from polyrelu.robust.external import as_module
 
@@ -27,7 +27,7 @@ def accuracies(model, train, test, radii, norm=2):
     model.fit(*train)
     net = as_module(model)
     (X, y), pool = ((torch.from_numpy(a).double(), torch.from_numpy(b).double()) for a, b in (test, train))
-    left = [~strongest(net, X, y, radius, norm=norm, pool=Own(*pool)).success for radius in radii]
+    left = [~strongest(net, X, y, radius, norm=norm, pool=LabelledRows(*pool)).success for radius in radii]
     return [model.score(*test), *(float(one.double().mean()) for one in left)]
 
 

@@ -13,7 +13,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import SVC, LinearSVC
 
 from polyrelu import Budget, PolyReLUClassifier
-from polyrelu.robust import Own, margin_of, quadratic_radius
+from polyrelu.robust import LabelledRows, margin_of, quadratic_radius
 from polyrelu.robust.attacks import strongest
 from polyrelu.robust.external import as_module, certified
 
@@ -48,7 +48,7 @@ def survivors(model, points, pool):
     for radius in RADII:
         here = alive.nonzero()[:, 0]
         if len(here):
-            alive[here] = ~strongest(net, X[here], y[here], radius, pool=Own(rows, labels)).success
+            alive[here] = ~strongest(net, X[here], y[here], radius, pool=LabelledRows(rows, labels)).success
         left.append(alive.clone())
     return left
 

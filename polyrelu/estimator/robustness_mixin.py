@@ -16,17 +16,17 @@ from polyrelu.errors import require
 from polyrelu.nets import Net, as_float64
 from polyrelu.robust import (
     EXECUTED,
-    FEW,
+    QUICK_DIRECTIONS,
     Arithmetic,
     AttackResult,
     AttackStatus,
     Bracket,
     BracketStatus,
     Budget,
-    Own,
+    LabelledRows,
     altered,
+    bounds_at_radius,
     bracket,
-    held,
     margin_of,
     recheck,
     with_neurons,
@@ -81,7 +81,7 @@ class Provable:
             norm=norm,
             tol=tol,
             budget=budget,
-            widest=FEW,
+            widest=QUICK_DIRECTIONS,
             arithmetic=self._arithmetic(),
             pool=starts,
             seed=seed,
@@ -124,7 +124,9 @@ class Provable:
             proven = torch.zeros_like(unbroken)
         else:
             net, points, labels, starts = self._scene(X, y, pool)
-            proven, unbroken = held(net, points, labels, radius, arithmetic=self._arithmetic(), pool=starts, seed=seed)
+            proven, unbroken = bounds_at_radius(
+                net, points, labels, radius, arithmetic=self._arithmetic(), pool=starts, seed=seed
+            )
         certified, attacked_ = (float(share.double().mean()) for share in (proven, unbroken))
         return (certified, attacked_) if attacked else certified
 
@@ -151,17 +153,25 @@ class Provable:
             length = torch.where(length <= radius * (1 + 1e-9), length, torch.inf)
         good = length.isfinite()
         status = [AttackStatus.ALREADY_WRONG if one == 0 else AttackStatus.BROKEN for one in length.tolist()]
-        status = [one if held else AttackStatus.HELD for one, held in zip(status, good.tolist(), strict=True)]
+        status = [
+            one if bounds_at_radius else AttackStatus.HELD
+            for one, bounds_at_radius in zip(status, good.tolist(), strict=True)
+        ]
         return AttackResult(step * good[:, None], length, good, tuple(status), found.evaluations)
 
     def _arithmetic(self) -> Arithmetic:
         """The one `predict` runs in."""
         return EXECUTED[next(self.net_.parameters()).dtype]
 
-    def _scene(self, X: Any, y: Any, pool: Pool | None) -> tuple[Net, Tensor, Tensor, Own]:
+    def _scene(self, X: Any, y: Any, pool: Pool | None) -> tuple[Net, Tensor, Tensor, LabelledRows]:
         """The net in float64 on the CPU, where proofs are made; points, labels, and where attacks may start."""
         pair = pool is None or (isinstance(pool, tuple | list) and len(pool) == 2)
         require(pair, "pool", type(pool).__name__, "rows and labels, (X, y)")
         points, labels = self._points(X, y)
         net = as_float64(copied(self.net_)).cpu()
-        return net, points, labels, with_neurons(net, points, labels) if pool is None else Own(*self._points(*pool))
+        return (
+            net,
+            points,
+            labels,
+            with_neurons(net, points, labels) if pool is None else LabelledRows(*self._points(*pool)),
+        )

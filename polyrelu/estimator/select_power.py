@@ -13,7 +13,7 @@ from torch import Tensor
 from polyrelu.data import Dataset
 from polyrelu.errors import require
 from polyrelu.nets import Net, as_float64
-from polyrelu.robust import cheaply_held, margin_of
+from polyrelu.robust import margin_of, proven_at_radius
 
 POWERS = (1.0, 2.0, 3.0, 4.0)
 FOLDS = 3
@@ -52,7 +52,7 @@ def choose_power(
     powers: Sequence[float] = POWERS,
     seed: int = 0,
 ) -> Choice:
-    """Train on two thirds of the rows, certify up to 100 of the others (`cheaply_held`), three times for each p.
+    """Train on two thirds of the rows, certify up to 100 of the others (`proven_at_radius`), three times for each p.
 
     ``fraction``: the radius in units of the median distance of the rows from ``centre``. Of two powers that prove as
     much the more accurate one is taken, then the smaller one. At most 6000 rows, drawn at random, are looked at.
@@ -79,7 +79,7 @@ def choose_power(
             with torch.no_grad():
                 right = margin_of(net(X), y) > 0
             accuracy[i, k] = _mean(right, weights)
-            certified[i, k] = _mean(cheaply_held(net, X, y, radius, seed=seed), weights)
+            certified[i, k] = _mean(proven_at_radius(net, X, y, radius, seed=seed), weights)
     order = sorted(range(len(powers)), key=lambda i: (-certified[i].mean(), -accuracy[i].mean(), powers[i]))
     results = {"param_p": np.array(powers), "rank_test_certified": np.argsort(order) + 1}
     for name, table in (("certified", certified), ("accuracy", accuracy)):

@@ -9,13 +9,13 @@ import torch
 
 from polyrelu.explorer.frames import Message, Recording, Send, finite
 from polyrelu.progress import Progress
-from polyrelu.robust import FEW, Bracket, Budget, bracket, curve
+from polyrelu.robust import QUICK_DIRECTIONS, Bracket, Budget, bracket, curve
 
 PART_SIZES = (10, 20, 30)  # points at a time: a first answer soon, then fewer calls
 BRACKET_SETTINGS: dict[str, Any] = {
     "tol": 5e-3,
     "budget": Budget(nodes=4),
-    "widest": FEW,
+    "widest": QUICK_DIRECTIONS,
 }  # no seconds: the same on every machine
 
 

@@ -10,7 +10,7 @@ import torch
 from polyrelu import Budget, PolyReLUClassifier, bracket
 from polyrelu.errors import InputError
 from polyrelu.nets import PolyReLUNet
-from polyrelu.robust import EXECUTED, FEW, REAL, linear_radius, quadratic_radius, root_lipschitz_radius
+from polyrelu.robust import EXECUTED, QUICK_DIRECTIONS, REAL, linear_radius, quadratic_radius, root_lipschitz_radius
 from polyrelu.robust.core import arithmetic_of
 from polyrelu.robust.core.scaled_net import Neurons
 
@@ -137,7 +137,7 @@ def test_a_head_is_proven_as_it_predicts():
     y = np.repeat([0, 1, 2], 40)
     head = PolyReLUClassifier(p=3, random_state=0).fit(X, y)
     rows, labels = torch.from_numpy(X[:8]), torch.from_numpy(head.predict(X[:8]))
-    found, plain = head.certify(X[:8]), bracket(head.net_, rows, labels, widest=FEW)
+    found, plain = head.certify(X[:8]), bracket(head.net_, rows, labels, widest=QUICK_DIRECTIONS)
     assert found.arithmetic == str(head.net_.dtype).removeprefix("torch.")
     assert (found.lower <= plain.lower * (1 + 1e-2)).all() and (found.lower >= plain.lower * 0.99).all()
     alone = PolyReLUClassifier(p=3, random_state=0).fit(X.astype(np.float32), y)

@@ -10,12 +10,12 @@ from torch import nn
 from polyrelu import Bracket, Budget, InputError, OrthonormalMixture, PolyReLUNet, bracket, curve, dist
 from polyrelu.robust import (
     average_radius,
+    bounds_at_radius,
     centre_radius,
     certified_radius,
-    cheaply_held,
     check_points,
-    held,
     linear_radius,
+    proven_at_radius,
     quadratic_radius,
     root_lipschitz_radius,
 )
@@ -28,8 +28,8 @@ Y = torch.tensor([1.0, -1.0, 1.0, -1.0])
 CALLS = {
     "bracket": lambda net, X, y: bracket(net, X, y, budget=Budget(nodes=1)), "cheap": root_lipschitz_radius,
     "linear": linear_radius, "certified": certified_radius,
-    "quadratic": quadratic_radius, "held": lambda net, X, y: held(net, X, y, 0.1), "cheaply": lambda net, X,
-    y: cheaply_held(net, X, y, 0.1),
+    "quadratic": quadratic_radius, "held": lambda net, X, y: bounds_at_radius(net, X, y, 0.1), "cheaply": lambda net, X,
+    y: proven_at_radius(net, X, y, 0.1),
     "pgd": lambda net, X, y: PGD(steps=2)(net, X, y, radius=0.1), "walk": BoundaryWalk(steps=2),
     "points": check_points,
     "strongest": lambda net, X, y: strongest(net, X, y, 0.1),

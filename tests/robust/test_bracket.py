@@ -16,7 +16,7 @@ from polyrelu.robust import (
     average_radius,
     bracket,
     centre_radius,
-    check_sandwich,
+    check_bounds,
     lengths,
     margin_of,
 )
@@ -454,9 +454,9 @@ def test_progress_is_told():
 
 def test_a_broken_sandwich_is_a_bug_of_ours():
     ok = torch.tensor([0.0, 1.0, torch.inf]).double()
-    check_sandwich(ok, ok)
+    check_bounds(ok, ok)
     with pytest.raises(BoundsInconsistentError, match=r"Point 1 .*bug in polyrelu"):
-        check_sandwich(torch.tensor([0.0, 1.0 + 1e-15], dtype=torch.float64), torch.tensor([0.0, 1.0]).double())
+        check_bounds(torch.tensor([0.0, 1.0 + 1e-15], dtype=torch.float64), torch.tensor([0.0, 1.0]).double())
 
 
 def test_the_published_attack_is_fooled_and_the_bracket_is_not():

@@ -11,7 +11,14 @@ import torch
 import polyrelu
 from polyrelu import Budget, bracket
 from polyrelu.nets import AverageClassifier, CentreClassifier, PolyReLUNet, as_float64
-from polyrelu.robust import BracketStatus, average_radius, held, linear_radius, quadratic_radius, root_lipschitz_radius
+from polyrelu.robust import (
+    BracketStatus,
+    average_radius,
+    bounds_at_radius,
+    linear_radius,
+    quadratic_radius,
+    root_lipschitz_radius,
+)
 from polyrelu.robust.certify.root_relaxation import Ball
 from polyrelu.robust.core import reduce
 from polyrelu.robust.core.scaled_net import Neurons, gamma
@@ -432,7 +439,7 @@ def test_float32_classes_an_ulp_apart_with_logs_are_proven_as_stored():
         assert bracket(net, X, y, budget=Budget(nodes=20)).lower <= true
         assert bracket(net, X, y, norm="inf", budget=Budget(nodes=20)).lower <= true
         assert certified(net, X.double(), y) <= true
-        assert not held(net, X, y, 1.001 * true)[0]
+        assert not bounds_at_radius(net, X, y, 1.001 * true)[0]
 
 
 def test_doubled_changes_no_number():

@@ -24,8 +24,8 @@ from polyrelu.nets import AverageClassifier, CentreClassifier, ReadOut
 from polyrelu.robust import (
     BracketStatus,
     altered,
+    bounds_at_radius,
     certified_radius,
-    held,
     linear_radius,
     quadratic_radius,
     root_lipschitz_radius,
@@ -149,7 +149,7 @@ PROOFS = [
     linear_radius,
     certified_radius,
     quadratic_radius,
-    lambda *args: held(*args, 0.1),
+    lambda *args: bounds_at_radius(*args, 0.1),
 ]
 
 
@@ -170,8 +170,14 @@ def test_settings_that_no_constructor_takes(prove, name, value):
 @pytest.mark.parametrize("name", ["log_scale", "log_balance", "centre", "bias", "weight"])
 def test_shapes_that_no_constructor_makes(prove, name):
     model = net(centre=torch.zeros(4), bias=True)
-    held = getattr(model, name)
-    setattr(model, name, nn.Parameter(held.detach()[None]) if isinstance(held, nn.Parameter) else held[:, None])
+    bounds_at_radius = getattr(model, name)
+    setattr(
+        model,
+        name,
+        nn.Parameter(bounds_at_radius.detach()[None])
+        if isinstance(bounds_at_radius, nn.Parameter)
+        else bounds_at_radius[:, None],
+    )
     with pytest.raises(InputError, match=rf"^net\.{name}\.shape=.*: expected \("):
         prove(model, ROWS[:2], torch.ones(2))
 

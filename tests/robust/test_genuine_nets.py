@@ -10,8 +10,8 @@ from polyrelu import PolyReLUClassifier, PolyReLUNet, bracket
 from polyrelu.errors import InputError
 from polyrelu.robust import (
     BracketStatus,
+    bounds_at_radius,
     certified_radius,
-    held,
     linear_radius,
     quadratic_radius,
     root_lipschitz_radius,
@@ -73,7 +73,7 @@ def test_certificates_refuse_it(make):
         linear_radius,
         certified_radius,
         quadratic_radius,
-        lambda *args: held(*args, 0.1),
+        lambda *args: bounds_at_radius(*args, 0.1),
     ):
         with pytest.raises(InputError, match="expected a net of polyrelu as it was written, since it"):
             prove(net, X, y)

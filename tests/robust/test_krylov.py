@@ -7,7 +7,7 @@ import torch
 
 from polyrelu.data import read
 from polyrelu.nets import CentreClassifier, PolyReLUNet, relu_power
-from polyrelu.robust import FEW, BracketStatus, bracket, margin_of, quadratic_radius
+from polyrelu.robust import QUICK_DIRECTIONS, BracketStatus, bracket, margin_of, quadratic_radius
 from polyrelu.robust.attacks import lifted_perturbations, nearest_boundary_points
 from polyrelu.robust.certify import krylov, krylov_radius
 from polyrelu.robust.certify.lipschitz import Neurons
@@ -108,7 +108,7 @@ def test_a_head_is_bracketed_without_branching():
     data = read("digits:parity")
     net = published_head(data.subset(slice(400)), 3, width=80, epochs=20, batch=100).net
     X, y = data.rows()[400:430], data.y[400:430]
-    found = bracket(net, X, y, widest=FEW)
+    found = bracket(net, X, y, widest=QUICK_DIRECTIONS)
     right = found.upper > 0
     assert right.sum() >= 25 and (found.nodes == 0).all()
     assert {status for status, one in zip(found.status, right, strict=True) if one} == {BracketStatus.UNPROVEN}

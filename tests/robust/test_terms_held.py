@@ -9,7 +9,7 @@ import torch
 
 from polyrelu.errors import InputError
 from polyrelu.nets import PolyReLUNet, ReadOut
-from polyrelu.robust import Arithmetic, cheaply_held, held
+from polyrelu.robust import Arithmetic, bounds_at_radius, proven_at_radius
 
 DOUBLE = torch.float64
 
@@ -34,7 +34,7 @@ def test_a_margin_that_is_positive_by_rounding_alone_is_not_proven_at_radius_0()
         X, y = torch.ones(1, 1, dtype=DOUBLE), torch.ones(1, dtype=DOUBLE)
         if exact <= 0 and bool(net(X) > 0):
             tried += 1
-            assert not held(net, X, y, 0.0).proven.any() and not cheaply_held(net, X, y, 0.0).any()
+            assert not bounds_at_radius(net, X, y, 0.0).proven.any() and not proven_at_radius(net, X, y, 0.0).any()
     assert tried >= 5
 
 
@@ -46,12 +46,16 @@ def test_what_is_proven_holds_and_what_is_broken_does_not(p: float, of: list[int
     X = torch.tensor([[5.0, 1.0, 4.0], [5.0, 1.0, 3.0], [5.0, 1.0, 4.5], [1.0, 0.5, 5.0]], dtype=DOUBLE)
     y, net = torch.zeros(4, dtype=torch.long), coordinates(p, of)
     exact = torch.tensor([1.0, 2.0, 0.5, 0.0], dtype=DOUBLE) / 2**0.5
-    assert held(net, X, y, 0.0).proven.tolist() == held(net, X, y, 0.0).unbroken.tolist() == [True] * 3 + [False]
-    assert cheaply_held(net, X, y, 0.0).tolist() == [True] * 3 + [False]
+    assert (
+        bounds_at_radius(net, X, y, 0.0).proven.tolist()
+        == bounds_at_radius(net, X, y, 0.0).unbroken.tolist()
+        == [True] * 3 + [False]
+    )
+    assert proven_at_radius(net, X, y, 0.0).tolist() == [True] * 3 + [False]
     for radius in (0.3, 0.34, 0.36, 0.69, 0.72, 1.38, 1.45):
-        found = held(net, X, y, radius)
+        found = bounds_at_radius(net, X, y, radius)
         assert found.proven.tolist() == found.unbroken.tolist() == (exact > radius).tolist(), radius
-        cheap = cheaply_held(net, X, y, radius)
+        cheap = proven_at_radius(net, X, y, radius)
         assert not (cheap & (exact < radius)).any()
         assert cheap.tolist() == (exact > radius).tolist() or p not in (1.0, 2.0), radius
 
@@ -60,13 +64,13 @@ def test_what_is_proven_holds_and_what_is_broken_does_not(p: float, of: list[int
 def test_radii_are_at_least_0(radius: float) -> None:
     X, y = torch.ones(1, 3, dtype=DOUBLE), torch.zeros(1, dtype=torch.long)
     with pytest.raises(InputError, match="radius"):
-        held(coordinates(2.0, None), X, y, radius)
+        bounds_at_radius(coordinates(2.0, None), X, y, radius)
 
 
 @pytest.mark.parametrize("p", [1.0, 1.5, 2.0, 3.0])
 def test_what_is_proven_is_proven_in_the_arithmetic_asked_for(p: float) -> None:
     X, y = torch.tensor([[5.0, 1.0, 4.0]], dtype=DOUBLE), torch.zeros(1, dtype=torch.long)
     coarse = Arithmetic("coarse", "coarse", 1e-3, 0.0, 1e300)  # coefficients may be 5 % off, the logits 20 % apart
-    assert held(coordinates(p, None), X, y, 0.6).proven.all()
-    found = held(coordinates(p, None), X, y, 0.6, arithmetic=coarse)
+    assert bounds_at_radius(coordinates(p, None), X, y, 0.6).proven.all()
+    found = bounds_at_radius(coordinates(p, None), X, y, 0.6, arithmetic=coarse)
     assert not found.proven.any() and found.unbroken.all()

@@ -104,8 +104,8 @@ def _longer(proven, factor):
 SHARP = {  # (family, seed, chunk, net) where a certificate proves nearly all there is, if that is not ("ideal", 1, 0)
     "average_radius": ("ideal", 0, 0, 0),
     "nearest_centre_radius": ("ideal", 1, 0, 2),
-    "held": ("ideal", 0, 0, 2),
-    "cheaply_held": ("ideal", 1, 1, 1),
+    "bounds_at_radius": ("ideal", 0, 0, 2),
+    "proven_at_radius": ("ideal", 1, 1, 1),
     "certified": ("foreign", 0, 0, 0),
     "PolyReLUClassifier.certify": ("heads", 0, 0, 1),
 }

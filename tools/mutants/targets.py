@@ -58,7 +58,7 @@ TARGETS = (
     Target("least_cost", BOUND, ("centre_radius",)),
     Target("own_root", BOUND, ("centre_radius",)),
     Target("reduce", BOUND, ("reduce", "Shallow")),
-    Target("bracket", BOUND | READER, ("bracket", "check_sandwich"), search=("MonotoneProgress.__call__",)),
+    Target("bracket", BOUND | READER, ("bracket", "check_bounds"), search=("MonotoneProgress.__call__",)),
     Target("to_hyperplane", BOUND, ("to_hyperplane", "lowest")),
     Target(
         "CountedScore",
@@ -98,7 +98,9 @@ TARGETS = (
     Target("altered", READER, ("altered",), files=("test_genuine",)),
     Target("margin_of", BOUND, ("margin_of",), only=("margin_of",)),
     Target("readout_bounds", BOUND, (), files=("test_readout", "test_terms_readout")),
-    Target("cheaply_held", BOUND | READER, ("held", "cheaply_held"), files=HEADS, search=("with_neurons",)),
+    Target(
+        "proven_at_radius", BOUND | READER, ("bounds_at_radius", "cheaply_held"), files=HEADS, search=("with_neurons",)
+    ),
     Target("Provable", BOUND | READER, (), files=(*HEADS, "test_decision", "test_genuine"), only=PROVABLE),
     Target("as_module", BOUND | READER, FOREIGN, search=("_joined", "error_summary")),
     Target("folded", BOUND, FOREIGN),

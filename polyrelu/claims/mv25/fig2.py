@@ -15,7 +15,7 @@ from polyrelu.claims.quantity import Quantity, Values
 from polyrelu.claims.setups.mixture_nets import FLOW_TIME, TEST_SEED, proven_for_bayes, sorted_radii
 from polyrelu.data import Dataset, OrthonormalMixture
 from polyrelu.nets import MLP, BayesClassifier, LogisticRegression, PolyReLUNet, TanhNet
-from polyrelu.robust import Budget, bracket, check_sandwich, curve
+from polyrelu.robust import Budget, bracket, check_bounds, curve
 from polyrelu.train import Until, descend, flow
 
 EDGE = tuple(k / 200 for k in range(132, 146))  # .66 to .725, around √2/2, where the lines fall
@@ -37,7 +37,7 @@ def models(profile: Profile, seed: int, model: str) -> Measured:
     radii = bracket(_model(model, mixture, data, size.width, seed), test.rows(), test.y, budget=Budget(nodes=60))
     if model == "Bayes":
         radii = replace(radii, lower=proven_for_bayes(test.rows(), test.y, mixture).double())
-        check_sandwich(radii.lower, radii.upper)
+        check_bounds(radii.lower, radii.upper)
     line = curve(radii)
     looks = (0.3077, *(EDGE if model in ("pReLU", "Bayes") else ()))
     accuracies = {Quantity("accuracy", radius=r): line.attacked(r) for r in looks}

@@ -24,7 +24,7 @@ from polyrelu.claims.profile import Profile
 from polyrelu.data import Dataset, read
 from polyrelu.data.images import cached
 from polyrelu.nets import PolyReLUNet
-from polyrelu.robust import bracket, certified_radius, check_sandwich
+from polyrelu.robust import bracket, certified_radius, check_bounds
 from polyrelu.robust.attacks import APGD, CROSS_ENTROPY, Random, SparseAPGD, strongest
 from polyrelu.train import published_head
 
@@ -160,7 +160,7 @@ def sides(head: Head, profile: Profile, norm: float, radii: Sequence[float], see
         proven[open_] = torch.maximum(proven[open_], dearer.lower)
     found: tuple[list[float], list[float], list[float]] = ([], [], [])
     for r, broken in zip(radii, published, strict=True):
-        check_sandwich(proven, torch.where(broken, r, torch.inf).double())
+        check_bounds(proven, torch.where(broken, r, torch.inf).double())
         everyone, left = broken.clone(), (~broken & (proven <= r)).nonzero()[:, 0]
         if len(left):
             more = strongest(head.net, X[left], y[left], r, norm=norm, bounds=head.box, pool=head.train, seed=seed)

@@ -22,16 +22,16 @@ from polyrelu.checks import answer
 from polyrelu.errors import InputError, require
 from polyrelu.report.pages import EXACT, NONE, PROVEN
 from polyrelu.robust import (
-    FEW,
+    QUICK_DIRECTIONS,
     Bracket,
     BracketStatus,
     Budget,
-    Own,
+    LabelledRows,
     RobustCurve,
     Score,
     altered,
     bracket,
-    check_sandwich,
+    check_bounds,
     curve,
     recheck,
 )
@@ -243,8 +243,8 @@ def measure(
         how, proof = f"about {found.evaluations // len(rows)} decisions a point", NONE
     else:
         assert subject.module is not None
-        own = Own(near, subject.labels(names))
-        both = bracket(subject.module, rows, labels, budget=EFFORT, widest=FEW, pool=own, seed=seed)
+        own = LabelledRows(near, subject.labels(names))
+        both = bracket(subject.module, rows, labels, budget=EFFORT, widest=QUICK_DIRECTIONS, pool=own, seed=seed)
         lower, upper, step = both.lower, both.upper, both.perturbation
         proof, how = PROVEN, "its gradients"
         if not provable(subject.module):
@@ -255,14 +255,14 @@ def measure(
                 upper, step = _harder(subject.module, rows, labels, upper, step, own, radii, seed)
     upper, step = recheck(lambda some, Z: torch.from_numpy(subject.decide(Z) != said[some.numpy()]), rows, upper, step)
     lower = torch.where(upper > 0, lower, 0.0)  # its own predict may round a margin of 0 to the other side
-    check_sandwich(lower, upper)
+    check_bounds(lower, upper)
     status = tuple(_status(low, high) for low, high in zip(lower.tolist(), upper.tolist(), strict=True))
     nodes = torch.zeros(len(rows), dtype=torch.long)
     return Measured(subject.name, clean, Bracket(lower, upper, step, status, 2.0, nodes), proof, how)
 
 
 def _harder(
-    module: nn.Module, X: Tensor, y: Tensor, upper: Tensor, step: Tensor, pool: Own, radii: Array, seed: int
+    module: nn.Module, X: Tensor, y: Tensor, upper: Tensor, step: Tensor, pool: LabelledRows, radii: Array, seed: int
 ) -> tuple[Tensor, Tensor]:
     """The strongest attack at each radius on the points that the minimal one left, from the smallest radius on."""
     for radius in sorted(radii.tolist()):

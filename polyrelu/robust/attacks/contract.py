@@ -26,7 +26,7 @@ from polyrelu.robust.attacks.starts import Anchor
 from polyrelu.robust.attacks.task import BestFound, CountedScore, Task
 from polyrelu.robust.core.margin import Score, check_points
 from polyrelu.robust.core.norms import check_norm, lengths
-from polyrelu.robust.core.pool import Labelled, pool_of
+from polyrelu.robust.core.pool import PoolSource, pool_of
 from polyrelu.robust.core.result import AttackResult, AttackStatus
 
 NUMBERS_AT_ONCE = 2**22  # in one block of rows when no batch is given
@@ -85,7 +85,7 @@ class RadiusAttack(Attack):
         radius: float | Tensor,
         norm: float | str = 2.0,
         bounds: Box | None = None,
-        pool: Labelled | None = None,
+        pool: PoolSource | None = None,
         seed: int = 0,
         batch: int | None = None,
     ) -> AttackResult:
@@ -110,7 +110,7 @@ class MinimalAttack(Attack):
         *,
         norm: float | str = 2.0,
         bounds: Box | None = None,
-        pool: Labelled | None = None,
+        pool: PoolSource | None = None,
         seed: int = 0,
         batch: int | None = None,
     ) -> AttackResult:
@@ -133,7 +133,7 @@ class AttackArguments:
 
     norm: float
     bounds: Box | None
-    pool: Labelled | None
+    pool: PoolSource | None
     seed: int
     batch: int | None
 

@@ -30,7 +30,7 @@ from polyrelu.robust.attacks.line_search import first_crossing, halve
 from polyrelu.robust.attacks.starts import Anchor
 from polyrelu.robust.attacks.task import Task
 from polyrelu.robust.core.norms import lengths, unit
-from polyrelu.robust.core.pool import Labelled, Own
+from polyrelu.robust.core.pool import LabelledRows, PoolSource
 from polyrelu.robust.core.result import AttackResult
 
 Predict = Callable[[Any], Any]  # rows (n, D) as numpy -> n labels
@@ -167,7 +167,7 @@ def decision_attack(
     y: Any,
     *,
     classes: Any,
-    pool: Labelled | Tensor | None = None,
+    pool: PoolSource | Tensor | None = None,
     queries: int = 1000,
     seed: int = 0,
 ) -> AttackResult:
@@ -186,7 +186,7 @@ def decision_attack(
     X = torch.as_tensor(X)
     labels = score.numbers(y, "y")
     rows = X if pool is None else pool if isinstance(pool, Tensor) else pool.rows()
-    said = Own(rows.to(X), score.places(rows.to(X)))
+    said = LabelledRows(rows.to(X), score.places(rows.to(X)))
     lines = StraightLines()(score, X, labels, pool=said, seed=seed)
     used = lines.evaluations // max(1, len(X))
     walk = DecisionWalk(X + lines.perturbation, max(LAST + 40, queries - used))

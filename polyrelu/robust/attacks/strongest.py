@@ -18,7 +18,7 @@ from polyrelu.robust.attacks.frank_wolfe import FrankWolfe
 from polyrelu.robust.attacks.starts import Nearest, Rivals, Towards, Zero
 from polyrelu.robust.core.margin import Score, check_points
 from polyrelu.robust.core.norms import check_norm
-from polyrelu.robust.core.pool import Labelled, Own, check_pool
+from polyrelu.robust.core.pool import LabelledRows, PoolSource, check_pool
 from polyrelu.robust.core.result import AttackResult
 
 
@@ -43,7 +43,7 @@ def strongest(
     *,
     norm: float | str = 2,
     bounds: Box | None = None,
-    pool: Labelled | None = None,
+    pool: PoolSource | None = None,
     seed: int = 0,
 ) -> AttackResult:
     """Is there a wrong point within ``radius`` of each row of X (n, D)? Every search targets margins f_y - f_c.
@@ -56,9 +56,9 @@ def strongest(
     pool : rows and labels to start from (a `polyrelu.data.Dataset`), best the training set; None takes X and y
     """
     X, y = check_points(net, X, y)
-    pool = Own(X, y) if pool is None else pool
+    pool = LabelledRows(X, y) if pool is None else pool
     check_pool(pool, X, y)
-    pool = Own(pool.rows().to(X), pool.y.to(y))  # read once
+    pool = LabelledRows(pool.rows().to(X), pool.y.to(y))  # read once
     radius = torch.as_tensor(radius, dtype=torch.float64)
     radius = radius.expand(len(X)) if radius.ndim == 0 else radius
     first, *others = cascade(check_norm(norm))

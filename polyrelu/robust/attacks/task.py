@@ -11,7 +11,7 @@ from torch import Tensor
 from polyrelu.robust.attacks.losses import Loss
 from polyrelu.robust.core.margin import Score, margin_of
 from polyrelu.robust.core.norms import lengths, lowest, project, steepest
-from polyrelu.robust.core.pool import Pool
+from polyrelu.robust.core.pool import LabelledRows
 
 BLOCK = 16  # rows; matrix products give a row the same bits in any number of whole blocks, but not in odd sizes
 
@@ -69,7 +69,7 @@ class Task:
     rows: Tensor
     target: Tensor
     norm: float
-    pool: Pool
+    pool: LabelledRows
     best: BestFound
     bounds: tuple[float, float] | None = None
     radius: Tensor | None = None

@@ -16,14 +16,14 @@ from polyrelu.errors import require
 from polyrelu.nets import Net, PolyReLUNet, ReadOut, as_float64
 from polyrelu.robust.attacks import strongest
 from polyrelu.robust.bracketing.bracket import bracket
-from polyrelu.robust.bracketing.strategies import FEW
+from polyrelu.robust.bracketing.strategies import QUICK_DIRECTIONS
 from polyrelu.robust.certify.contract import Budget
 from polyrelu.robust.certify.table import CERTIFICATES
 from polyrelu.robust.core.arithmetic import REAL, Arithmetic
 from polyrelu.robust.core.integrity import require_genuine
 from polyrelu.robust.core.margin import check_points, margin_of
 from polyrelu.robust.core.model_copy import copied
-from polyrelu.robust.core.pool import Labelled, Own
+from polyrelu.robust.core.pool import LabelledRows, PoolSource
 
 BEYOND = 1.001  # a radius is proven by proving slightly more
 QUICK_DIMENSIONS = (
@@ -32,7 +32,7 @@ QUICK_DIMENSIONS = (
 LAST_BUDGET = Budget(nodes=30)  # for points that neither proof nor attack has decided
 
 
-class Held(NamedTuple):
+class RadiusBounds(NamedTuple):
     """For each point, (n,) bool: is it proven to hold at the radius; did no attack break it?"""
 
     proven: Tensor
@@ -40,16 +40,16 @@ class Held(NamedTuple):
 
 
 @checked
-def held(
+def bounds_at_radius(
     net: Net,
     X: Tensor,
     y: Tensor,
     radius: float,
     *,
     arithmetic: Arithmetic = REAL,
-    pool: Labelled | None = None,
+    pool: PoolSource | None = None,
     seed: int = 0,
-) -> Held:
+) -> RadiusBounds:
     """The quadratic certificate where it is quick, the attacks of `strongest`, then `bracket`, each on what is left.
 
     Misclassified points neither hold nor are proven. All in float64; ``arithmetic``, ``pool`` as in `bracket`.
@@ -63,25 +63,33 @@ def held(
     with torch.no_grad():
         unbroken = margin_of(net(X), y) > 0
     left = (unbroken & ~proven).nonzero()[:, 0]
-    pool = Own(X, y) if pool is None else pool
+    pool = LabelledRows(X, y) if pool is None else pool
     if len(left):
         unbroken[left] = ~strongest(net, X[left], y[left], radius, pool=pool, seed=seed).success
         left = (unbroken & ~proven).nonzero()[:, 0]
     if len(left):
         found = bracket(
-            net, X[left], y[left], tol=0.01, budget=LAST_BUDGET, widest=FEW, arithmetic=arithmetic, pool=pool, seed=seed
+            net,
+            X[left],
+            y[left],
+            tol=0.01,
+            budget=LAST_BUDGET,
+            widest=QUICK_DIRECTIONS,
+            arithmetic=arithmetic,
+            pool=pool,
+            seed=seed,
         )
         proven[left], unbroken[left] = found.lower > radius, found.upper > radius
-    return Held(proven, unbroken)
+    return RadiusBounds(proven, unbroken)
 
 
 @checked
-def cheaply_held(net: Net, X: Tensor, y: Tensor, radius: float, *, seed: int = 0) -> Tensor:
+def proven_at_radius(net: Net, X: Tensor, y: Tensor, radius: float, *, seed: int = 0) -> Tensor:
     """What is proven without branching, (n,) bool, all in float64: by the quadratic certificate, or by `bracket`."""
     inner, (X, y) = _inner(net), check_points(net, X, y)
     if _has_quadratic_proof(inner):
         return _quadratic_proof(net, X, y, radius, REAL)
-    return bracket(net, X, y, tol=0.01, budget=Budget(nodes=0), widest=FEW, seed=seed).lower > radius
+    return bracket(net, X, y, tol=0.01, budget=Budget(nodes=0), widest=QUICK_DIRECTIONS, seed=seed).lower > radius
 
 
 def _quadratic_proof(net: Net, X: Tensor, y: Tensor, radius: float, arithmetic: Arithmetic) -> Tensor:
@@ -124,7 +132,7 @@ def _inner(net: Net) -> PolyReLUNet:
     return inner
 
 
-def with_neurons(net: Net, X: Tensor, y: Tensor) -> Own:
+def with_neurons(net: Net, X: Tensor, y: Tensor) -> LabelledRows:
     """X, y and, for every neuron, the point c + m u_j (m the median of |x - c|) with the class that ``net`` gives it.
 
     A pool that shows attacks where each class is, whatever X holds.
@@ -136,4 +144,4 @@ def with_neurons(net: Net, X: Tensor, y: Tensor) -> Own:
         Z = centre.to(X) + length * inner.directions().to(X)
         f = net(Z)
     found = torch.where(f > 0, 1.0, -1.0) if f.ndim == 1 else f.argmax(dim=1)
-    return Own(torch.cat([X, Z]), torch.cat([y, found.to(y)]))
+    return LabelledRows(torch.cat([X, Z]), torch.cat([y, found.to(y)]))

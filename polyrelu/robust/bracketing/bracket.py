@@ -14,7 +14,13 @@ from polyrelu.errors import InputError, require
 from polyrelu.nets import AverageClassifier, CentreClassifier, PolyReLUNet, ReadOut, as_float64
 from polyrelu.progress import Progress
 from polyrelu.robust.bracketing.readout import readout_bounds
-from polyrelu.robust.bracketing.strategies import WIDE, Bounds, branching_bounds, general_bounds, single_ball_bounds
+from polyrelu.robust.bracketing.strategies import (
+    MOST_DIRECTIONS,
+    Bounds,
+    branching_bounds,
+    general_bounds,
+    single_ball_bounds,
+)
 from polyrelu.robust.certify.contract import Budget, Job
 from polyrelu.robust.certify.table import CERTIFICATES
 from polyrelu.robust.core.arithmetic import REAL, Arithmetic, arithmetic_of
@@ -23,7 +29,7 @@ from polyrelu.robust.core.integrity import altered
 from polyrelu.robust.core.margin import check_points, margin_of
 from polyrelu.robust.core.model_copy import copied
 from polyrelu.robust.core.norms import check_norm, lengths
-from polyrelu.robust.core.pool import Labelled, Own, check_pool
+from polyrelu.robust.core.pool import LabelledRows, PoolSource, check_pool
 from polyrelu.robust.core.reduced_net import reduce
 from polyrelu.robust.core.scaled_net import UNIT
 
@@ -93,9 +99,9 @@ def bracket(
     norm: float | str = 2,
     tol: float = 1e-3,
     budget: Budget | None = None,
-    widest: int = WIDE,
+    widest: int = MOST_DIRECTIONS,
     arithmetic: Arithmetic | str = REAL,
-    pool: Labelled | None = None,
+    pool: PoolSource | None = None,
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Bracket:
@@ -130,7 +136,7 @@ def bracket(
     X, y = X.detach().double(), y.double() if y.is_floating_point() else y
     plain, why = as_float64(copied(net)).eval(), altered(net)
     exact = Opaque(plain) if why else _as_polyrelu_net(plain)
-    pool = Own(X, y) if pool is None else pool
+    pool = LabelledRows(X, y) if pool is None else pool
     check_pool(pool, X, y)
     with torch.no_grad():
         margin = margin_of(answer(exact, X, "net"), y)
@@ -154,12 +160,12 @@ def bracket(
     report(len(X))
     if isinstance(inner, PolyReLUNet):
         _lower_to_attack(exact, inner, X, y, found)
-    check_sandwich(found.lower, found.upper)
+    check_bounds(found.lower, found.upper)
     status = _statuses(found, right, tol, branched, isinstance(inner, PolyReLUNet))
     return Bracket(found.lower, found.upper, found.perturbation, status, norm, found.nodes, arithmetic.name, why)
 
 
-def check_sandwich(lower: Tensor, upper: Tensor) -> None:
+def check_bounds(lower: Tensor, upper: Tensor) -> None:
     """Raise `BoundsInconsistentError` if a proven radius exceeds a found one."""
     wrong = (lower > upper).nonzero()[:, 0].tolist()
     if wrong:

@@ -22,7 +22,9 @@ from polyrelu.robust.core.reduced_net import Rows, Shallow
 SEEK = 64  # directions along which points that nothing broke are sought
 
 
-def descend(net: PolyReLUNet, shallow: Shallow, X: Tensor, y: Tensor, rows: Rows, z: Tensor) -> Perturbations:
+def attack_through_proof(
+    net: PolyReLUNet, shallow: Shallow, X: Tensor, y: Tensor, rows: Rows, z: Tensor
+) -> Perturbations:
     """Through the points a proof hangs on, straight and by convex-concave steps from there."""
     part = class_terms(shallow, rows)
     tangent = power_root(z @ shallow.C.T, part.opposite, part.opposite_constant, shallow.p)[1] @ shallow.C
@@ -33,7 +35,9 @@ def descend(net: PolyReLUNet, shallow: Shallow, X: Tensor, y: Tensor, rows: Rows
     return broken
 
 
-def seek(net: PolyReLUNet, shallow: Shallow, X: Tensor, y: Tensor, rows: Rows, broken: Perturbations) -> None:
+def search_along_directions(
+    net: PolyReLUNet, shallow: Shallow, X: Tensor, y: Tensor, rows: Rows, broken: Perturbations
+) -> None:
     """For points nothing has broken: the nearest broken one among points along the net's directions, near and far.
 
     What broke other points, and c + t v: v the heaviest directions, their mean, what each is off it, and the way that
@@ -76,4 +80,4 @@ def seek(net: PolyReLUNet, shallow: Shallow, X: Tensor, y: Tensor, rows: Rows, b
     broken.improve(lost, verified(net, X, y, high[:, None] * D))
     mine, some = rows.of(lost)
     z = ((X + high[:, None] * D - shallow.centre) @ shallow.Q.T)[some.point]
-    broken.improve(lost, descend(net, shallow, X, y, some, z))
+    broken.improve(lost, attack_through_proof(net, shallow, X, y, some, z))

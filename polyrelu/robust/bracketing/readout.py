@@ -26,7 +26,7 @@ from polyrelu.robust.bracketing.strategies import (
 )
 from polyrelu.robust.certify.contract import Job, silent
 from polyrelu.robust.certify.table import CERTIFICATES
-from polyrelu.robust.core.pool import Own
+from polyrelu.robust.core.pool import LabelledRows
 from polyrelu.robust.core.reduced_net import reduce
 
 MET = 1.02  # ratio of the bounds up to which they are left alone
@@ -76,7 +76,7 @@ def _branched(job: Job) -> Bounds:
     for own in torch.unique(winner).tolist():
         here = (winner == own).nonzero()[:, 0]
         alone, first = net.against(own), torch.zeros(len(here), dtype=torch.long)
-        reduced, pool = reduce(alone, job.tol, job.arithmetic), Own(job.X[here], first)
+        reduced, pool = reduce(alone, job.tol, job.arithmetic), LabelledRows(job.X[here], first)
         part = replace(job.at(here), net=alone, y=first, reduced=reduced, pool=pool, progress=silent)
         found.put(here, branching_bounds(part, torch.ones_like(first, dtype=torch.bool)))
     return found

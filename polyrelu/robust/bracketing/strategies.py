@@ -25,7 +25,7 @@ from polyrelu.robust.attacks import (
     likeliest_rivals,
     nearest_boundary_points,
 )
-from polyrelu.robust.bracketing.fallback_search import descend, seek
+from polyrelu.robust.bracketing.fallback_search import attack_through_proof, search_along_directions
 from polyrelu.robust.certify.branch_and_bound import certify
 from polyrelu.robust.certify.contract import Budget, Job
 from polyrelu.robust.certify.table import CERTIFICATES, without_branching
@@ -35,8 +35,8 @@ from polyrelu.robust.core.reduced_net import Rows, Shallow
 Prove = Callable[[Job], Tensor]  # radii of the points of a job, whose perturbation an attack has found
 GeneralAttack = Callable[[Tensor], Perturbations]  # on the points of these numbers
 
-FEW = 60  # directions up to which branch and bound takes milliseconds a point
-WIDE = 200  # directions beyond which it takes minutes a point
+QUICK_DIRECTIONS = 60  # directions up to which branch and bound takes milliseconds a point
+MOST_DIRECTIONS = 200  # directions beyond which it takes minutes a point
 SMALL_NET = 20_000  # weights up to which the general attack is worth its time beside the convex-concave one
 ROUNDS, ROUND_NODES = 4, 10  # for points whose bounds did not meet; for small budgets half of the nodes
 NEAR = 0.02  # relative gap up to which bounds are left alone by attacks and by further rounds
@@ -97,7 +97,7 @@ def _branched(job: Job, attack: GeneralAttack) -> Bounds:
     lost = broken.radius.isinf().nonzero()[:, 0]
     if len(lost):
         broken.improve(lost, attack(lost))
-        seek(job.net, job.reduced, job.X, job.y, rows, broken)
+        search_along_directions(job.net, job.reduced, job.X, job.y, rows, broken)
     search = _Branching(job, job.net, job.reduced, rows, near, broken)
     search.branch()
     search.attack_from_proof()
@@ -140,7 +140,7 @@ class _Branching:
         if len(short):
             mine, some = self.rows.of(short)
             X, y = self.job.X[short], self.job.y[short]
-            self.broken.improve(short, descend(self.net, self.reduced, X, y, some, self.hardest[mine]))
+            self.broken.improve(short, attack_through_proof(self.net, self.reduced, X, y, some, self.hardest[mine]))
 
     def attack_in_general(self, attack: GeneralAttack, lost: Tensor) -> Tensor:
         """The general attack on points still far apart, but for those it has seen; returns those far apart before."""
@@ -180,7 +180,11 @@ class _Branching:
             self._raise(short, "linear-or-lipschitz")
         short = short[(self.lower[short] * (1 + self.job.tol) < self.broken.radius[short])]
         short = short[self.broken.radius[short].isfinite()]
-        if len(short) and self.reduced.groups > FEW and CERTIFICATES["krylov"].applies(self.net, self.job.norm):
+        if (
+            len(short)
+            and self.reduced.groups > QUICK_DIRECTIONS
+            and CERTIFICATES["krylov"].applies(self.net, self.job.norm)
+        ):
             self._raise(short, "krylov")
 
     def _raise(self, points: Tensor, name: str) -> None:

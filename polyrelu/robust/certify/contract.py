@@ -26,7 +26,7 @@ from polyrelu.robust.core.integrity import require_genuine
 from polyrelu.robust.core.margin import check_points, margin_of
 from polyrelu.robust.core.model_copy import copied
 from polyrelu.robust.core.norms import check_norm
-from polyrelu.robust.core.pool import Labelled, Own
+from polyrelu.robust.core.pool import LabelledRows, PoolSource
 from polyrelu.robust.core.reduced_net import Shallow
 
 
@@ -78,7 +78,7 @@ class Job:
     tol: float = 1e-3
     budget: Budget = field(default_factory=Budget)
     arithmetic: Arithmetic = REAL
-    pool: Labelled | None = None
+    pool: PoolSource | None = None
     seed: int = 0
     limit: float = math.inf
     perturbation: Tensor | None = None
@@ -91,9 +91,9 @@ class Job:
         return len(self.X)
 
     @property
-    def pool_or_points(self) -> Labelled:
+    def pool_or_points(self) -> PoolSource:
         """The pool, or the points themselves."""
-        return Own(self.X, self.y) if self.pool is None else self.pool
+        return LabelledRows(self.X, self.y) if self.pool is None else self.pool
 
     def at(self, points: Tensor, perturbation: Tensor | None = None) -> Job:
         """The same of some of the points, with what an attack has found for these."""

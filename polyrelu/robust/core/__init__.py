@@ -6,7 +6,7 @@ from polyrelu.robust.core.integrity import NETS, altered, require_genuine
 from polyrelu.robust.core.margin import Score, check_points, margin_of
 from polyrelu.robust.core.model_copy import check_initialised, copied
 from polyrelu.robust.core.norms import NORMS, check_norm, dual, lengths, lowest, project, steepest, to_hyperplane, unit
-from polyrelu.robust.core.pool import Labelled, Own, check_pool
+from polyrelu.robust.core.pool import LabelledRows, PoolSource, check_pool
 from polyrelu.robust.core.reduced_net import Shallow, reduce
 from polyrelu.robust.core.result import AttackResult, AttackStatus, recheck
 
@@ -19,9 +19,9 @@ __all__ = [
     "AttackResult",
     "AttackStatus",
     "Flat",
-    "Labelled",
+    "LabelledRows",
     "Opaque",
-    "Own",
+    "PoolSource",
     "Score",
     "Shallow",
     "altered",

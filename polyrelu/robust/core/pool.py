@@ -15,7 +15,7 @@ from polyrelu.errors import require
 MOST = 4096  # rows per class among which spread-out samples are sought
 
 
-class Labelled(Protocol):
+class PoolSource(Protocol):
     """What ``pool`` must offer; a `polyrelu.data.Dataset` does. ``cluster`` and ``centres`` are used if not None."""
 
     @property
@@ -29,28 +29,18 @@ class Labelled(Protocol):
 
 @final
 @dataclass(frozen=True, eq=False)
-class Own:
-    """Rows and labels in memory, such as the points attacked themselves, as a pool."""
-
-    X: Tensor
-    y: Tensor
-    cluster: None = None
-    centres: None = None
-
-    def rows(self) -> Tensor:
-        """All of them."""
-        return self.X
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class Pool:
-    """Rows X (N, D) with labels y (N,), and the centres (K, D) of their clusters with labels (K,) where known."""
+class LabelledRows:
+    """Rows X (N, D) in memory with labels y (N,); the centres (K, D) of their clusters, with labels (K,), if known."""
 
     X: Tensor
     y: Tensor
     centres: Tensor | None = None
     labels: Tensor | None = None
+    cluster: None = None
+
+    def rows(self) -> Tensor:
+        """All of them."""
+        return self.X
 
     @cached_property
     def means(self) -> dict[float, Tensor]:
@@ -97,7 +87,7 @@ def spread_out(X: Tensor, count: int) -> Tensor:
     return torch.tensor(taken, dtype=torch.int64, device=X.device)
 
 
-def check_pool(source: Labelled, X: Tensor, y: Tensor) -> None:
+def check_pool(source: PoolSource, X: Tensor, y: Tensor) -> None:
     """Rows and labels as (X, y) have them, or an InputError."""
     columns = getattr(source, "dim", None) or source.rows().shape[1]  # a Dataset need not read its rows for that
     labels = set(source.y.tolist())
@@ -107,17 +97,19 @@ def check_pool(source: Labelled, X: Tensor, y: Tensor) -> None:
     require(good, "pool.y", sorted(labels)[:5], "+1/-1" if binary else "classes 0, 1, 2, ..., as in y")
 
 
-def pool_of(source: Labelled | None, X: Tensor, y: Tensor) -> Pool:
+def pool_of(source: PoolSource | None, X: Tensor, y: Tensor) -> LabelledRows:
     """``source`` in the dtype and with the kind of labels of (X, y); X and y themselves where there is none."""
     if source is None:
-        return Pool(X, y)
+        return LabelledRows(X, y)
     check_pool(source, X, y)
     rows, labels = source.rows().to(X), source.y.to(y)
+    if isinstance(source, LabelledRows) and source.centres is not None and source.labels is not None:
+        return LabelledRows(rows, labels, source.centres.to(X), source.labels.to(y))
     if source.centres is None or source.cluster is None:
-        return Pool(rows, labels)
+        return LabelledRows(rows, labels)
     cluster = source.cluster.to(X.device)
     seen = torch.tensor(
         sorted(set(cluster.tolist())), device=X.device
     )  # a centre is labelled by the first row of its cluster
     first = torch.stack([(cluster == k).int().argmax() for k in seen])
-    return Pool(rows, labels, source.centres.to(X)[seen], labels[first])
+    return LabelledRows(rows, labels, source.centres.to(X)[seen], labels[first])

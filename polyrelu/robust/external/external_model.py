@@ -26,7 +26,7 @@ from polyrelu.checks import answer, check_module, plain_tensor
 from polyrelu.errors import InputError, require
 from polyrelu.nets import Net, PolyReLUNet, as_float64
 from polyrelu.robust.bracketing.bracket import Bracket, bracket
-from polyrelu.robust.bracketing.strategies import FEW
+from polyrelu.robust.bracketing.strategies import QUICK_DIRECTIONS
 from polyrelu.robust.certify.contract import Budget
 from polyrelu.robust.core.external_layers import Flat, OneVersusOne
 from polyrelu.robust.core.integrity import NETS, altered
@@ -84,7 +84,7 @@ def certified(
         right = _right(model, module, X, y)
     except InputError:
         return None
-    radius = _proven(_plain(module), X, y, norm, partial(bracket, norm=norm, budget=budget, widest=FEW))
+    radius = _proven(_plain(module), X, y, norm, partial(bracket, norm=norm, budget=budget, widest=QUICK_DIRECTIONS))
     return None if radius is None else torch.where(right & ~radius.isnan(), radius, 0.0)
 
 

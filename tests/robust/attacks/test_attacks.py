@@ -35,7 +35,7 @@ from polyrelu.robust.attacks import (
 )
 from polyrelu.robust.attacks.decision import DecisionWalk, StraightLines
 from polyrelu.robust.core import dual
-from polyrelu.robust.core.pool import Pool
+from polyrelu.robust.core.pool import LabelledRows
 
 MIX = OrthonormalMixture(dim=20, positive=5, negative=3, alpha=0.1, rotate=7, dtype=torch.float64)
 POOL = MIX.sample(200, seed=1)
@@ -226,7 +226,7 @@ def test_what_a_pool_has_against_a_class_is_of_the_others_only(labels):
     X = torch.randn(24, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     y = torch.tensor(labels).repeat(24 // len(labels))
     for label in labels:
-        rows, found = Pool(X, y).against(label, 5, 0)
+        rows, found = LabelledRows(X, y).against(label, 5, 0)
         others = {other: X[y == other].mean(dim=0) for other in sorted(labels) if other != label}
         assert label not in found.tolist() and found[5:].tolist() == list(others)
         torch.testing.assert_close(rows[5:], torch.stack(list(others.values())))

@@ -13,7 +13,7 @@ from polyrelu.robust import check_points, lengths, margin_of
 from polyrelu.robust.attacks import Task
 from polyrelu.robust.attacks.task import BestFound, CountedScore
 from polyrelu.robust.core import lowest, project, steepest, to_hyperplane, unit
-from polyrelu.robust.core.pool import Pool
+from polyrelu.robust.core.pool import LabelledRows
 
 NORMS = [1.0, 2.0, math.inf]
 
@@ -29,7 +29,16 @@ def task(norm: float, radius: Tensor | None, bounds: tuple[float, float] | None,
     score = CountedScore(lambda Z: Z.sum(dim=1))
     rows, best = torch.arange(len(X)), BestFound.none(X)
     return Task(
-        score=score, X=X, y=y, rows=rows, target=y, norm=norm, bounds=bounds, pool=Pool(X, y), radius=radius, best=best
+        score=score,
+        X=X,
+        y=y,
+        rows=rows,
+        target=y,
+        norm=norm,
+        bounds=bounds,
+        pool=LabelledRows(X, y),
+        radius=radius,
+        best=best,
     )
 
 
