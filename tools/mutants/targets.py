@@ -95,13 +95,13 @@ TARGETS = (
     Target("read_npz", READER, ("read_npz", "map_npy")),
     Target("check_fields", READER, ("checked", "check_fields"), only=CHECKED),
     Target("KeptRows", CACHE, ("KeptRows",)),
-    Target("altered", READER, ("altered",), files=("test_genuine",)),
+    Target("altered", READER, ("altered",), files=("test_integrity",)),
     Target("margin_of", BOUND, ("margin_of",), only=("margin_of",)),
-    Target("readout_bounds", BOUND, (), files=("test_readout", "test_terms_readout")),
+    Target("readout_bounds", BOUND, (), files=("test_readout", "test_readout_terms")),
     Target(
         "proven_at_radius", BOUND | READER, ("bounds_at_radius", "cheaply_held"), files=HEADS, search=("with_neurons",)
     ),
-    Target("Provable", BOUND | READER, (), files=(*HEADS, "test_decision", "test_genuine"), only=PROVABLE),
+    Target("Provable", BOUND | READER, (), files=(*HEADS, "test_decision", "test_integrity"), only=PROVABLE),
     Target("as_module", BOUND | READER, FOREIGN, search=("_joined", "error_summary")),
     Target("folded", BOUND, FOREIGN),
     Target("call_with_feature_names", READER, FOREIGN),

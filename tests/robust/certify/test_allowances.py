@@ -5,7 +5,7 @@ own, the size below which powers count as underflowed) is made larger, and what 
 compared with what they return usually: the difference over the unit is how many roundings are allowed for, a number
 that depends on nothing else. Likewise for nets executed in an arithmetic of large unit, or one that soon under- or
 overflows. The numbers kept in allowances.json were right when each term was derived; after a change
-that is meant, WRITE_ALLOWANCES=1 pytest tests/robust/test_allowances.py writes them anew.
+that is meant, WRITE_ALLOWANCES=1 pytest tests/robust/certify/test_allowances.py writes them anew.
 """
 
 from __future__ import annotations
