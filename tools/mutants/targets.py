@@ -99,7 +99,11 @@ TARGETS = (
     Target("margin_of", BOUND, ("margin_of",), only=("margin_of",)),
     Target("readout_bounds", BOUND, (), files=("test_readout", "test_readout_terms")),
     Target(
-        "proven_at_radius", BOUND | READER, ("bounds_at_radius", "cheaply_held"), files=HEADS, search=("with_neurons",)
+        "proven_at_radius",
+        BOUND | READER,
+        ("bounds_at_radius", "proven_at_radius"),
+        files=HEADS,
+        search=("with_neurons",),
     ),
     Target("Provable", BOUND | READER, (), files=(*HEADS, "test_decision", "test_integrity"), only=PROVABLE),
     Target("as_module", BOUND | READER, FOREIGN, search=("_joined", "error_summary")),
