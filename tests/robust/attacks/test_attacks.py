@@ -11,7 +11,7 @@ from torch import nn
 
 from polyrelu.data import Dataset, OrthonormalMixture
 from polyrelu.nets import AverageClassifier, CentreClassifier, PolyReLUNet
-from polyrelu.robust import AttackStatus, average_radius, centre_radius, lengths, margin_of
+from polyrelu.robust import AttackStatus, LabelledRows, average_radius, centre_radius, lengths, margin_of
 from polyrelu.robust.attacks import (
     APGD,
     ATTACKS,
@@ -35,7 +35,6 @@ from polyrelu.robust.attacks import (
 )
 from polyrelu.robust.attacks.decision import DecisionWalk, StraightLines
 from polyrelu.robust.core import dual
-from polyrelu.robust.core.pool import LabelledRows
 
 MIX = OrthonormalMixture(dim=20, positive=5, negative=3, alpha=0.1, rotate=7, dtype=torch.float64)
 POOL = MIX.sample(200, seed=1)

@@ -9,11 +9,10 @@ import torch
 from torch import Tensor
 
 from polyrelu.errors import InputError, require
-from polyrelu.robust import check_points, lengths, margin_of
+from polyrelu.robust import LabelledRows, check_points, lengths, margin_of
 from polyrelu.robust.attacks import Task
 from polyrelu.robust.attacks.task import BestFound, CountedScore
 from polyrelu.robust.core import lowest, project, steepest, to_hyperplane, unit
-from polyrelu.robust.core.pool import LabelledRows
 
 NORMS = [1.0, 2.0, math.inf]
 
