@@ -22,7 +22,7 @@ from polyrelu.claims.claim import Claim, Standing, at_least, at_most
 from polyrelu.claims.experiment import Experiment, Measured
 from polyrelu.claims.profile import Profile
 from polyrelu.claims.setups.averaging_heads import head, patterns
-from polyrelu.claims.setups.image_nets import TASKS, Task, halved, needs, pictures, trained
+from polyrelu.claims.setups.image_nets import TASKS, ImageTask, halved, needs, pictures, trained
 from polyrelu.robust.attacks import strongest
 
 Score = Callable[[Tensor], Tensor]
@@ -51,7 +51,7 @@ def halves(profile: Profile, seed: int, labels: str) -> Measured:
     return Measured({**found.values, **patterns(cosines)}, {**found.data, "cosines": drawn})
 
 
-def robustness(task: Task, seed: int, labels: str) -> tuple[Measured, nn.Module]:
+def robustness(task: ImageTask, seed: int, labels: str) -> tuple[Measured, nn.Module]:
     """Accuracy, clean and under every attack, of a net trained with ten labels or with two; and the net."""
     train, test = pictures(task, seed)
     (coarse, signs), (target, _) = halved(train, task), halved(test, task)
@@ -85,7 +85,7 @@ def read_outs(net: nn.Module, signs: Tensor) -> dict[str, Score]:
 
 
 def accuracies(
-    task: Task, scores: Mapping[str, Score], own: Score, X: Tensor, y: Tensor, seed: int
+    task: ImageTask, scores: Mapping[str, Score], own: Score, X: Tensor, y: Tensor, seed: int
 ) -> dict[str, float]:
     """Share of the points where a score has the sign of y, for every score and attack.
 

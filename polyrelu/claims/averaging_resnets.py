@@ -11,10 +11,10 @@ from polyrelu.claims.averaging_images import ATTACK, ODDS, OWN, READ_OUT, STRONG
 from polyrelu.claims.claim import Claim, Standing, at_least
 from polyrelu.claims.experiment import Experiment, Measured
 from polyrelu.claims.profile import Profile
-from polyrelu.claims.setups.image_nets import Task, needs
+from polyrelu.claims.setups.image_nets import ImageTask, needs
 
-MNIST = Task("mnist-full", "parity", 1, 150, (0.4, 1.0), 0.4, samples=20_000, blocks=(1, 1, 1), width=8)
-CIFAR = Task("cifar10", "halves", 2, 150, (0.08, 0.24), 0.08, samples=20_000, blocks=(1, 1, 1), width=8)
+MNIST = ImageTask("mnist-full", "parity", 1, 150, (0.4, 1.0), 0.4, samples=20_000, blocks=(1, 1, 1), width=8)
+CIFAR = ImageTask("cifar10", "halves", 2, 150, (0.08, 0.24), 0.08, samples=20_000, blocks=(1, 1, 1), width=8)
 
 
 def mnist(profile: Profile, seed: int, labels: str) -> Measured:
@@ -27,7 +27,7 @@ def cifar(profile: Profile, seed: int, labels: str) -> Measured:
     return robustness(CIFAR, seed, labels)[0]
 
 
-def _experiment(run: Callable[..., Measured], task: Task) -> Experiment:
+def _experiment(run: Callable[..., Measured], task: ImageTask) -> Experiment:
     parts = [{"labels": labels} for labels in ("two", "ten")]
     return Experiment(run, lambda profile: parts, {"quick": 1, "paper": 3}, gains, lambda profile: needs(task))
 

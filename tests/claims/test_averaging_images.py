@@ -22,7 +22,7 @@ from polyrelu.report.paper_figures.lpll25.images import FIGURES
 
 CLAIMS = {claim.id: claim for claim in claims.CLAIMS}
 SMALL = {claim.id: claim for claim in small.CLAIMS}
-TASK = nets.Task("digits", "halves", 2, 20, (0.1, 0.4), 0.4)
+TASK = nets.ImageTask("digits", "halves", 2, 20, (0.1, 0.4), 0.4)
 
 
 def test_pgd_climbs_a_linear_loss_inside_ball_and_box():

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from polyrelu.claims.setups.image_nets import Task, embedding, halved, pictures
+from polyrelu.claims.setups.image_nets import ImageTask, embedding, halved, pictures
 from polyrelu.data import Dataset
 from polyrelu.nets import FixedOutputNet, GroupedNet
 from polyrelu.train import descend
@@ -21,7 +21,7 @@ GROUP, CLASSES = 3, 10
 SCALE, RATE, STEPS = 1e-2, 0.1, 300  # full gradient descent; the paper's are not known, the rerun's rate was .01
 
 
-def head(net: nn.Module, task: Task, labels: str, seed: int) -> Tensor:
+def head(net: nn.Module, task: ImageTask, labels: str, seed: int) -> Tensor:
     """cos(mean feature of class i, mean weight of the neurons of group j), [10, 10], after training with ``labels``."""
     fine = pictures(task, seed)[0]
     with torch.no_grad():

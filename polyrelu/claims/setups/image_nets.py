@@ -24,7 +24,7 @@ from polyrelu.train import Until, descend
 
 @final
 @dataclass(frozen=True)
-class Task:
+class ImageTask:
     """One comparison at one size: the set, how its classes are halved, and what is trained and attacked."""
 
     images: str
@@ -38,20 +38,20 @@ class Task:
     width: int = 64
 
 
-TASKS: dict[Profile, dict[str, Task]] = {
+TASKS: dict[Profile, dict[str, ImageTask]] = {
     "quick": {
-        "parity": Task("digits", "parity", 40, 150, (0.2, 0.4, 0.6, 0.8), 0.4),
-        "halves": Task("digits", "halves", 40, 150, (0.2, 0.4, 0.6, 0.8), 0.4),
+        "parity": ImageTask("digits", "parity", 40, 150, (0.2, 0.4, 0.6, 0.8), 0.4),
+        "halves": ImageTask("digits", "halves", 40, 150, (0.2, 0.4, 0.6, 0.8), 0.4),
     },
     "paper": {
-        "parity": Task("mnist-full", "parity", 3, 100, (0.4, 0.8, 1.0, 1.6, 2.0), 1.0),
-        "halves": Task("cifar10", "halves", 12, 100, (0.08, 0.24, 0.4, 0.56, 0.8), 0.4),
+        "parity": ImageTask("mnist-full", "parity", 3, 100, (0.4, 0.8, 1.0, 1.6, 2.0), 1.0),
+        "halves": ImageTask("cifar10", "halves", 12, 100, (0.08, 0.24, 0.4, 0.56, 0.8), 0.4),
     },
 }
 DIGITS = 1300  # trained on, of 1797
 
 
-def pictures(task: Task, seed: int) -> tuple[Dataset, Dataset]:
+def pictures(task: ImageTask, seed: int) -> tuple[Dataset, Dataset]:
     """Images to train on and images to attack, with all their classes."""
     if task.images == "digits":
         digits, source = read("digits"), torch.Generator().manual_seed(seed)
@@ -62,14 +62,14 @@ def pictures(task: Task, seed: int) -> tuple[Dataset, Dataset]:
     return read(task.images).subset(slice(task.samples)), test.subset(rows[: task.attacked])
 
 
-def needs(task: Task) -> str:
+def needs(task: ImageTask) -> str:
     """What must be fetched first, or ""."""
     name = task.images.removesuffix("-full")
     there = name == "digits" or cached(name) is not None
     return "" if there else f"needs {name}: polyrelu data fetch {name}"
 
 
-def trained(task: Task, data: Dataset, seed: int) -> nn.Module:
+def trained(task: ImageTask, data: Dataset, seed: int) -> nn.Module:
     """The net of this task for the labels that ``data`` has: an MLP for 8 x 8 digits, a ResNet for other images."""
     outputs = 1 if data.binary else data.classes
     if task.images == "digits":
@@ -125,7 +125,7 @@ def embedding(net: nn.Module, X: Tensor) -> Tensor:
     return X
 
 
-def halved(data: Dataset, task: Task) -> tuple[Dataset, Tensor]:
+def halved(data: Dataset, task: ImageTask) -> tuple[Dataset, Tensor]:
     """The set with two labels, and the label +1 or -1 of every class."""
     coarse = relabel(data, task.halves)
     signs = torch.zeros(data.classes, dtype=data.dtype)
