@@ -1,4 +1,4 @@
-"""The order of the subpackages, read from the sources with ast: imports for type checkers and in functions count too."""
+"""The order of the subpackages, read from the sources: imports for type checkers and in functions count too."""
 
 import ast
 from functools import cache
@@ -116,7 +116,8 @@ def deep(root: Path) -> list[str]:
     return [
         f"{one} imports {source} {name}"
         for one, source, name in imports(root)
-        if one not in TOP and source.count(".") > 1 and known[source].name != "__init__.py" and subpackage(one) != subpackage(source)
+        if one not in TOP and subpackage(one) != subpackage(source)
+        if source.count(".") > 1 and known[source].name != "__init__.py"
     ]
 
 
