@@ -2,6 +2,7 @@
 
     python -m tools.call_paths          prints the table and the files of each path, in the order they are entered
     python -m tools.call_paths --docs   writes the table into docs/ARCHITECTURE.md
+    python -m tools.call_paths --tree DIR   counts in the tree of another commit
 
 The second of two calls is counted, so that what runs once at imports is left out. Functions and methods count, bodies
 of modules and classes, lambdas and comprehensions do not; reproducing is counted in the process that judges and draws,
@@ -97,7 +98,7 @@ def passed(call: Callable[[], object], package: Path) -> list[tuple[str, str]]:
         call()
     finally:
         sys.setprofile(None)
-        threading.setprofile(None)  # type: ignore[arg-type]
+        threading.setprofile(None)
     return list(found)
 
 
@@ -123,6 +124,7 @@ def main() -> None:
     """Count every path in a process of its own."""
     parser = argparse.ArgumentParser(prog="python -m tools.call_paths", description=__doc__.splitlines()[0])
     parser.add_argument("--docs", action="store_true", help="write the table into docs/ARCHITECTURE.md")
+    parser.add_argument("--tree", type=Path, default=ROOT, help="where the package is; this tree if it is not given")
     parser.add_argument("--one", choices=AUDIT, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.one:
@@ -132,8 +134,8 @@ def main() -> None:
     for name in AUDIT:
         with tempfile.TemporaryDirectory() as folder:
             out = Path(folder) / "path.json"
-            words = [sys.executable, "-m", "tools.call_paths", "--one", name]
-            subprocess.run(words, cwd=ROOT, env={**os.environ, "CALL_PATH": str(out)}, check=True, capture_output=True)
+            known = {**os.environ, "CALL_PATH": str(out), "PYTHONPATH": str(arguments.tree.resolve())}
+            subprocess.run([sys.executable, __file__, "--one", name], env=known, check=True, capture_output=True)
             paths[name] = [(file, function) for file, function in json.loads(out.read_text())]
     print(table(paths))
     if arguments.docs:
