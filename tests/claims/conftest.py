@@ -7,7 +7,7 @@ import math
 
 import pytest
 
-from polyrelu.claims import Measured, Outcome, for_profile, judge
+from polyrelu.claims import PAPERS, PROFILES, Measured, Outcome, Verdict, for_profile, judge, load_experiment
 from polyrelu.claims.experiment import together
 
 
@@ -60,6 +60,43 @@ def values_for():
         return values
 
     return values_for
+
+
+@pytest.fixture(scope="session")
+def assert_complete():
+    """assert_complete(claim): a sentence, a known paper, checks and settings for both profiles, nothing to fetch."""
+
+    def assert_complete(claim):
+        assert claim.sentence.endswith(".")
+        assert claim.paper in PAPERS
+        for profile in PROFILES:
+            assert for_profile(claim.checks, profile)
+            assert for_profile(claim.settings, profile)
+            assert load_experiment(claim.experiment).needs(profile) == ""
+
+    return assert_complete
+
+
+@pytest.fixture(scope="session")
+def assert_can_fail():
+    """assert_can_fail(claim, kept, skip=()): a number just outside its check, or NaN, turns the verdict."""
+
+    def assert_can_fail(claim, kept, skip=()):
+        for check in for_profile(claim.checks, "quick"):
+            for bad in (outside(check), math.nan):
+                if check.quantity not in skip:
+                    assert judge(claim, "quick", with_value(kept, check.quantity, bad)).verdict is Verdict.DIFFERS
+
+    return assert_can_fail
+
+
+def with_value(kept, quantity, value):
+    """The outcomes with another value of one quantity: in those that measured it, or in all if none did."""
+    having = [one for one in kept if quantity in one.measured.values] or kept
+    return [
+        Outcome(one.seed, one.part, Measured({**one.measured.values, quantity: value})) if one in having else one
+        for one in kept
+    ]
 
 
 def inside(check):

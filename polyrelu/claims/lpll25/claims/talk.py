@@ -1,0 +1,80 @@
+"""From the slides of a talk on the paper: where linear models end, and rules that hold or break (E11 to E26)."""
+
+from __future__ import annotations
+
+from polyrelu.claims.claim import Claim, Standing, at_least, at_most
+from polyrelu.claims.lpll25 import sizes
+from polyrelu.claims.profile import PROFILES, filled
+from polyrelu.claims.quantity import Quantity
+
+TALK = "slides of a talk by Jian Li (2024)"
+
+CLAIMS: tuple[Claim, ...] = (
+    Claim(
+        id="E11",
+        sentence="Gradient descent on the logistic loss of separable data turns to the hard-margin SVM, penalty-free.",
+        paper="LPLL25",
+        where=f"{TALK}, quoting Soudry et al. 2017",
+        standing=Standing.PRINTED,
+        published="cosine to the SVM → 1",
+        settings={
+            "quick": "40 points in 2 dimensions with a free slab; gradient flow in rescaled time to loss 1e-1000",
+            "paper": "the same with 40, 200 and 1000 points in 2, 10 and 50 dimensions",
+        },
+        experiment="lpll25.max_margin.separable",
+        checks={
+            profile: tuple(
+                at_least(Quantity("cosine of descent at loss 1e-1000", dim=dim, n=n), 0.9999)
+                for dim, n in sizes.SEPARABLE[profile]
+            )
+            for profile in PROFILES
+        },
+    ),
+    Claim(
+        id="E12",
+        sentence="The minimiser of the logistic loss with an L2 penalty λ tends to the hard-margin SVM as λ → 0.",
+        paper="LPLL25",
+        where=f"{TALK}, quoting Rosset et al. 2004",
+        standing=Standing.PRINTED,
+        published="cosine to the SVM → 1 as λ → 0",
+        settings={
+            "quick": "40 points in 2 dimensions; exact minimisers for λ = 1e-1 … 1e-300",
+            "paper": "the same with 40, 200 and 1000 points in 2, 10 and 50 dimensions",
+        },
+        experiment="lpll25.max_margin.separable",
+        checks={
+            profile: tuple(
+                check
+                for dim, n in sizes.SEPARABLE[profile]
+                for check in (
+                    at_least(Quantity("cosine at penalty 1e-300", dim=dim, n=n), 0.9999),
+                    at_least(Quantity("cosine at penalty 1e-8", dim=dim, n=n), 0.98),
+                )
+            )
+            for profile in PROFILES
+        },
+        reason="The angle falls like 1/log(1/λ), so that at λ = 1e-8 it can still be several degrees, and not always "
+        "steadily: the limit is what is claimed, and λ = 1e-300 shows it.",
+    ),
+    Claim(
+        id="E24",
+        sentence="A linear rule can be right on every clean point and wrong on nearly every perturbed one where a "
+        "robust rule exists.",
+        paper="LPLL25",
+        where=f"{TALK}, quoting Li et al. 2022",
+        standing=Standing.PRINTED,
+        published="linear rule: clean 1, robust ≈ 0; robust rule: 1 and 1",
+        settings=filled(
+            "D = {dim}, {positive}+{negative} clusters, α = {alpha}, {samples} training and {points} fresh points, "
+            "radius .4; exact radii",
+            sizes.LINEAR_RULE,
+        ),
+        experiment="lpll25.linear_rule.linear_rule",
+        checks=(
+            at_least(Quantity("clean accuracy", rule="linear rule"), 0.999, published=1.0),
+            at_most(Quantity("robust accuracy", rule="linear rule", radius=0.4), 0.01, published=0.0),
+            at_least(Quantity("clean accuracy", rule="nearest centre"), 0.999, published=1.0),
+            at_least(Quantity("robust accuracy", rule="nearest centre", radius=0.4), 0.999, published=1.0),
+        ),
+    ),
+)

@@ -1,0 +1,91 @@
+r"""Where linear models end: descent and a vanishing penalty, beside the exact hard-margin SVM (LPLL25's talk).
+
+descent   w(t)/|w(t)| -> SVM,   |w| ~ log t                                              (Soudry et al. 2017)
+penalty   argmin_w sum_i log(1 + e^(-q_i)) + lambda |w|^2/2 -> SVM, lambda -> 0          (Rosset et al. 2004)
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from polyrelu.bias import svm_direction
+from polyrelu.claims.experiment import Measured, experiment
+from polyrelu.claims.lpll25 import sizes
+from polyrelu.claims.profile import Profile
+from polyrelu.data import Dataset
+from polyrelu.nets import LogisticRegression
+from polyrelu.train import Until, flow, log_softplus
+
+DECADES = (1, 2, 3, 4, 5, 6, 7, 8, 30, 100, 300)  # penalties 1e-1, 1e-2, ...
+LEVELS = (-1, -3, -10, -30, -100, -300)  # log10 losses on the way to 1e-1000
+
+
+def cloud(dim: int, n: int, seed: int) -> Dataset:
+    """x = S g + .2 y w, y = sign <w, S g>, |w| = 1: a slab is free; S = diag(1..4) turns the class means from w."""
+    source = torch.Generator().manual_seed(seed)
+    X = torch.randn(n, dim, generator=source, dtype=torch.float64) * torch.linspace(1, 4, dim, dtype=torch.float64)
+    w = functional.normalize(torch.randn(dim, generator=source, dtype=torch.float64), dim=0)
+    y = torch.sign(X @ w)
+    return Dataset(X + 0.2 * y[:, None] * w, y, name=f"cloud of {n} points in {dim} dimensions")
+
+
+def penalised(data: Dataset, decades: tuple[int, ...] = DECADES) -> list[Tensor]:
+    """argmin_w |w|^2/2 + (1/lambda) sum_i log(1 + e^(-y_i <w, x_i>)) for lambda = 10^-decade, one after the other.
+
+    Newton's method with halved steps, from the last solution made longer by the ratio of the decades; all weights in
+    logs, so that lambda = 1e-300 is a number.
+    """
+    Z = data.y[:, None] * data.rows()
+    w, found = torch.zeros(data.dim, dtype=torch.float64), []
+    for last, decade in zip((None, *decades), decades, strict=False):
+        scale = decade * math.log(10)
+        w = w if last is None else w * decade / last
+
+        def height(w: Tensor, scale: float = scale) -> float:
+            return float(w @ w / 2 + (scale + log_softplus(-Z @ w)).exp().sum())
+
+        for _ in range(200):
+            pull = (scale + functional.logsigmoid(-Z @ w)).exp()
+            slope = w - pull @ Z
+            bend = torch.eye(data.dim, dtype=torch.float64) + (Z * (pull * torch.sigmoid(Z @ w))[:, None]).T @ Z
+            step = torch.linalg.solve(bend, slope)
+            gain, here, size = float(step @ slope), height(w), 1.0
+            while size > 1e-12 and not height(w - size * step) <= here - 0.1 * size * gain:
+                size /= 2
+            w = w - size * step
+            if gain <= 1e-18 * float(w @ w):
+                break
+        found.append(w)
+    return found
+
+
+@experiment(parts=lambda profile: [{"dim": dim, "n": n} for dim, n in sizes.SEPARABLE[profile]])
+def separable(profile: Profile, seed: int, dim: int, n: int) -> Measured:
+    """E11, E12: the flow of the logistic loss to 1e-1000, and the penalised solutions, beside the exact SVM."""
+    data = cloud(dim, n, seed)
+    svm = svm_direction(data).direction
+
+    def cosine(w: Tensor) -> float:
+        return float(functional.cosine_similarity(w.flatten(), svm, dim=0))
+
+    start = LogisticRegression(dim, bias=False, dtype=torch.float64)
+    run = flow(start, data, loss="logistic", until=Until(log10_loss=-1000), checkpoints=LEVELS)
+    nets = [*(run.checkpoints[level] for level in LEVELS), run.net]
+    descent = [cosine(net.state_dict()["weight"]) for net in nets]
+    path = [cosine(w) for w in penalised(data)]
+    falls = max(max(path[:i]) - path[i] for i in range(1, len(path)))
+    means = data.class_means()
+    values = {
+        "cosine of descent at loss 1e-1000": descent[-1],
+        "cosine of descent at loss 1e-10": descent[LEVELS.index(-10)],
+        "cosine at penalty 1e-300": path[-1],
+        "cosine at penalty 1e-8": path[DECADES.index(8)],
+        "largest fall of the cosine as the penalty falls": max(0.0, falls),
+        "cosine of the class means": cosine(means[0] - means[1]),
+    }
+    drawn = {"log10 losses": [*LEVELS, -1000], "descent": descent, "decades": list(DECADES), "penalty": path}
+    return Measured(values, drawn)
