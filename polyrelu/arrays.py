@@ -84,7 +84,7 @@ def map_npy(path: str | Path) -> NDArray[Any]:
     """The array of an .npy, which stays in its file."""
     with open_file(path) as stream:
         shape, fortran, dtype = _header(stream)
-        _require_held(shape, dtype, Path(path).stat().st_size - stream.tell())
+        _require_stored(shape, dtype, Path(path).stat().st_size - stream.tell())
         order: Any = "F" if fortran else "C"
         if 0 in shape:
             return np.empty(shape, dtype, order)
@@ -99,7 +99,7 @@ def is_npy(path: str | Path) -> bool:
 
 def _array(stream: IO[bytes], size: int) -> NDArray[Any]:
     shape, fortran, dtype = _header(stream)
-    numbers = _require_held(shape, dtype, size)
+    numbers = _require_stored(shape, dtype, size)
     content = bytearray(numbers * dtype.itemsize)
     view, place = memoryview(content), 0
     while place < len(view):
@@ -124,7 +124,7 @@ def _header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
     return shape, fortran, dtype
 
 
-def _require_held(shape: tuple[int, ...], dtype: np.dtype[Any], size: int) -> int:
+def _require_stored(shape: tuple[int, ...], dtype: np.dtype[Any], size: int) -> int:
     """The count of numbers that the header announces; ValueError if ``size`` bytes cannot hold them."""
     numbers = math.prod(shape)
     if min(shape, default=0) < 0 or numbers * max(1, dtype.itemsize) > max(size, 0) or max(shape, default=0) > 2**62:

@@ -6,7 +6,7 @@ from typing import Any
 
 
 class InputError(ValueError):
-    """Bad input, caught at the door; the command line turns it into one line and exit code 2."""
+    """Bad input, refused before any work is done; the command line turns it into one line and exit code 2."""
 
 
 class InputTypeError(InputError, TypeError):

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol, final
 
 
-class Task(Protocol):
+class FinishedTask(Protocol):
     """One of several tasks that run at the same time, after its end."""
 
     @property
@@ -33,7 +33,7 @@ class Progress:
     def started(self, key: str, settings: Mapping[str, Any]) -> None:
         """One of several tasks at the same time is under way (once more, if its worker died)."""
 
-    def finished(self, task: Task) -> None:
+    def finished(self, task: FinishedTask) -> None:
         """One of several tasks has ended, and its result is on disk."""
 
     def keep(self, message: str, finishing: str = "", patience: float = 0.0) -> None:

@@ -45,7 +45,7 @@ from polyrelu.bias.stationary_directions import StationaryDirections, stationary
 from polyrelu.bias.subclasses import Subclasses, estimate_subclasses, known_subclasses
 from polyrelu.bias.svm import SVM, cosine_to_svm, svm_direction
 from polyrelu.bias.universal import (
-    UniversalDirection,
+    UniversalRadii,
     class_sums,
     flip_radii,
     gradient_to_margin,
@@ -86,7 +86,7 @@ __all__ = [
     "StationaryDirections",
     "Subclasses",
     "UnitNormNet",
-    "UniversalDirection",
+    "UniversalRadii",
     "alignment",
     "alignment_field",
     "alignment_index",

@@ -30,7 +30,7 @@ BLOCK = 1024
 
 @final
 @dataclass(frozen=True, eq=False)
-class UniversalDirection:
+class UniversalRadii:
     """The universal direction of K centres and what it should do, float64.
 
     classes (C,), sums (C, D) : labels ([+1, -1] if binary) and the sum of the centres of each
@@ -75,7 +75,7 @@ def steps_to_classes(classes: Tensor, sums: Tensor, y: Tensor) -> list[tuple[Ten
 
 
 @checked
-def universal(centres: Tensor, labels: Tensor, net: Score | None = None, *, samples: int = 256) -> UniversalDirection:
+def universal(centres: Tensor, labels: Tensor, net: Score | None = None, *, samples: int = 256) -> UniversalRadii:
     """d0, the radius at which F breaks along it and, given a net, the one at which the net does; at every centre.
 
     Centres are in raw coordinates; a net that subtracts a centre c, and F with it, has mu_k - c. The net is asked at
@@ -104,7 +104,7 @@ def universal(centres: Tensor, labels: Tensor, net: Score | None = None, *, samp
                 measured[other_class],
                 flip_radii(net, centres[other_class], labels[other_class], direction[other_class], farthest, samples),
             )
-    return UniversalDirection(classes, sums, predicted, measured)
+    return UniversalRadii(classes, sums, predicted, measured)
 
 
 @torch.no_grad()

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any
 
 from polyrelu.interrupt import PLAIN, CtrlC
-from polyrelu.progress import Progress, Task
+from polyrelu.progress import FinishedTask, Progress
 
 LOG_INTERVAL = 10.0  # seconds between two lines of a log
 ROWS, WIDE = 8, 90  # of the table of tasks under way
@@ -83,7 +83,7 @@ class TerminalProgress(Progress):
         self.running[key] = (describe(settings), time.monotonic())
         self._keep_tasks()
 
-    def finished(self, task: Task) -> None:
+    def finished(self, task: FinishedTask) -> None:
         """It is kept."""
         self.running.pop(task.key, None)
         self.done += not task.failed

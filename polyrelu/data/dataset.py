@@ -107,7 +107,7 @@ class Dataset:
 
     @checked
     def gather(self, index: torch.Tensor) -> torch.Tensor:
-        """The rows with these numbers (at least one), in that order, as a tensor; only they are held."""
+        """The rows with these numbers (at least one), in that order, as a tensor; only they are kept in memory."""
         return _rows.gather(self._source, index)
 
     @checked

@@ -1,4 +1,4 @@
-"""What every net in this room shares: checked inputs, one logit as (n,), and a config that rebuilds it."""
+"""What every net shares: checked inputs, one logit as (n,), and a config that rebuilds it."""
 
 from __future__ import annotations
 

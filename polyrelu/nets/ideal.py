@@ -123,10 +123,10 @@ class CentreClassifier(Ideal):
         Where the dtype does not hold |mu_k|^(p-1), v_k = y_k and ``log_scale`` holds its logarithm.
         """
         logs = [EXACT.multiply(Decimal(self.p - 1), _log_norm(row)) for row in self.centres]
-        room = math.log(torch.finfo(self.centres.dtype).max) - 10
-        sizes = [float(EXACT.exp(log)) if abs(log) < room else 1.0 for log in logs]
+        limit = math.log(torch.finfo(self.centres.dtype).max) - 10
+        sizes = [float(EXACT.exp(log)) if abs(log) < limit else 1.0 for log in logs]
         net = _as_net(self.centres, self.labels * self.labels.new_tensor(sizes), self.p)
-        net.log_scale += net.log_scale.new_tensor([0.0 if abs(log) < room else float(log) / 2 for log in logs])
+        net.log_scale += net.log_scale.new_tensor([0.0 if abs(log) < limit else float(log) / 2 for log in logs])
         return net
 
 

@@ -1,4 +1,4 @@
-"""Polar form of a layer of neurons, w_j = r_j u_j and v_j = s_j q_j, with the norms held as logarithms.
+"""Polar form of a layer of neurons, w_j = r_j u_j and v_j = s_j q_j, with the norms as logarithms.
 
 The initial scale is then only a number added to ``log_r`` and ``log_s``: 1e-7 and 1e-300 cost the same and
 nothing underflows in float32.
@@ -16,8 +16,8 @@ from torch import Tensor
 from polyrelu.checks import checked
 from polyrelu.errors import InputError, require
 
-# Norms in (1/limit, limit) are held plainly: their squares, and those of single entries, stay well inside the type.
-COMFORTABLE = {torch.float32: 1e12, torch.float64: 1e140}
+# Norms in (1/limit, limit) are stored plainly: their squares, and those of single entries, stay well inside the type.
+PLAIN_LIMIT = {torch.float32: 1e12, torch.float64: 1e140}
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,12 +128,12 @@ def polar_form(W: Tensor, V: Tensor) -> Polar:
 
 
 def scaled_weights(polar: Polar, dtype: torch.dtype) -> ScaledWeights:
-    """Tensors of ``dtype`` for these neurons: plain where both norms are comfortable, the rest in the logs.
+    """Tensors of ``dtype`` for these neurons: plain where both norms are within `PLAIN_LIMIT`, the rest in the logs.
 
     ``log_scale`` takes the geometric mean of the two norms; ``log_balance`` their ratio, and only where that
     alone would leave the type (a ratio beyond 1e24 in float32).
     """
-    limit = math.log(COMFORTABLE[dtype])
+    limit = math.log(PLAIN_LIMIT[dtype])
     u, q = unit_rows(polar.u)[0], unit_rows(polar.q)[0]
     zero_r, zero_s = polar.log_r == -torch.inf, polar.log_s == -torch.inf
     u, q = u.masked_fill(zero_r[:, None], 0.0), q.masked_fill(zero_s[:, None], 0.0)

@@ -40,7 +40,7 @@ class PolyReLUNet(Net):
 
     Computed as r_j relu(<x, w_j>/r_j)^p, r_j = |w_j|, so that nothing underflows where f does not. The true weights
     are exp(log_scale_j) * weight_j and exp(log_scale_j) * output_j: ``log_scale`` is 0 where both norms are
-    comfortable (above 1e-12 in float32, 1e-140 in float64) and holds them otherwise, so ``scale=1e-300`` exists in
+    above 1e-12 in float32 (1e-140 in float64) and holds them otherwise, so ``scale=1e-300`` exists in
     float32. ``log_balance``, zero unless |w_j| and |v_j| are more than 1e24 apart, is added to the first exponent
     and taken from the second. A step on ``weight`` is a step on w_j only where ``is_plain()``.
 
@@ -96,16 +96,16 @@ class PolyReLUNet(Net):
         }
         plan = Plan(self.dim, self.width, self.outputs, generator(seed), centres, self.start["nudge"])
         shape = INITIALISATIONS[init](plan)
-        held = scaled_weights(
+        scaled = scaled_weights(
             polar_form(shape.W, shape.V).shifted(math.log(self.start["scale"])), floating_dtype(dtype)
         )
-        self.weight = nn.Parameter(held.weight)
-        self.output = nn.Parameter(held.output)
+        self.weight = nn.Parameter(scaled.weight)
+        self.output = nn.Parameter(scaled.output)
         drawn = (self.start["scale"] * shape.bias).to(dtype)
         self.register_parameter("bias", nn.Parameter(drawn) if flag("bias", bias) else None)
         self.register_buffer("centre", None if centre is None else _centre(centre, self.dim, dtype))
-        self.register_buffer("log_scale", held.log_scale)
-        self.register_buffer("log_balance", held.log_balance)
+        self.register_buffer("log_scale", scaled.log_scale)
+        self.register_buffer("log_balance", scaled.log_balance)
 
     def check_settings(self) -> None:
         """An InputError if settings or shapes were changed, since the net was made, to what no constructor accepts."""
@@ -222,23 +222,23 @@ class PolyReLUNet(Net):
         up, down = self.log_scale + self.log_balance, self.log_scale - self.log_balance
         return Polar(plain.u, plain.q, plain.log_r + up, plain.log_s + down)
 
-    def _take(self, held: ScaledWeights) -> None:
-        self.weight.data, self.output.data = held.weight, held.output
-        self.log_scale, self.log_balance = held.log_scale, held.log_balance
+    def _take(self, scaled: ScaledWeights) -> None:
+        self.weight.data, self.output.data = scaled.weight, scaled.output
+        self.log_scale, self.log_balance = scaled.log_scale, scaled.log_balance
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> PolyReLUNet:
         """``.to``, ``.float``, ``.double``: the logs stay float64, and neurons the new dtype cannot hold move there."""
         dtype = floating_dtype(fn(torch.empty(0, dtype=self.dtype, device=self.weight.device)).dtype)
-        held = scaled_weights(self._polar(), dtype) if dtype != self.dtype else None
+        scaled = scaled_weights(self._polar(), dtype) if dtype != self.dtype else None
         logs = self.log_scale, self.log_balance
         super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
         device = self.weight.device
         self.log_scale, self.log_balance = (log.to(device) for log in logs)
-        if held is not None:
-            held = ScaledWeights(*(tensor.to(device) for tensor in held))
-            same = (held.log_scale == self.log_scale) & (held.log_balance == self.log_balance)
-            weight = torch.where(same[:, None], self.weight.detach(), held.weight)
-            self._take(held._replace(weight=weight, output=torch.where(same, self.output.detach(), held.output)))
+        if scaled is not None:
+            scaled = ScaledWeights(*(tensor.to(device) for tensor in scaled))
+            same = (scaled.log_scale == self.log_scale) & (scaled.log_balance == self.log_balance)
+            weight = torch.where(same[:, None], self.weight.detach(), scaled.weight)
+            self._take(scaled._replace(weight=weight, output=torch.where(same, self.output.detach(), scaled.output)))
         return self
 
     def extra_repr(self) -> str:
@@ -253,12 +253,12 @@ def as_float64(module: M) -> M:
     its own: classes that differ in their last digits then differ by other numbers.
     """
     nets = [net for net in module.modules() if isinstance(net, PolyReLUNet)]
-    held = [
+    exact = [
         ScaledWeights(net.weight.detach().double(), net.output.detach().double(), net.log_scale, net.log_balance)
         for net in nets
     ]
     module.double()
-    for net, numbers in zip(nets, held, strict=True):
+    for net, numbers in zip(nets, exact, strict=True):
         net._take(numbers)
     return module
 

@@ -56,7 +56,7 @@ class ResNet(Net):
         for stage, number in enumerate(stages):
             for step in range(number):
                 after, stride = width * 2**stage, 2 if stage > 0 and step == 0 else 1
-                steps.append(Step(before, after, stride, norm))
+                steps.append(ResidualBlock(before, after, stride, norm))
                 before = after
         self.steps = nn.Sequential(*steps)
         count_numbers(before, outputs)
@@ -87,7 +87,7 @@ class ResNet(Net):
 
 
 @final
-class Step(nn.Module):
+class ResidualBlock(nn.Module):
     """One residual step; ``gate`` is the learned number in front of the branch, without batch normalisation."""
 
     gate: nn.Parameter | None

@@ -109,7 +109,7 @@ def load(path: str | Path) -> Net:
 
 @checked
 def load_about(path: str | Path) -> dict[str, Any]:
-    """What `save` was told about the net in ``path``; {} if nothing. The weights are not read."""
+    """What `save` got as ``about`` with the net in ``path``; {} if nothing. The weights are not read."""
     _require_file(path)
     try:
         with safe_open(path, framework="pt") as file:

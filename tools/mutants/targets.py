@@ -64,7 +64,7 @@ TARGETS = (
         "CountedScore",
         BOUND | READER,
         ("CountedScore",),
-        only=("Task.within", "Task.project", "Task.inside", "Task.remember"),
+        only=("AttackTask.within", "AttackTask.project", "AttackTask.inside", "AttackTask.remember"),
     ),
     Target("check_points", READER, ("check_points",)),
     Target("require", READER, ("require",)),

@@ -29,10 +29,10 @@ from polyrelu.robust.attacks import (
     PGD,
     TARGETED,
     Anchor,
+    AttackTask,
     MinimalAttack,
     PublishedPGD,
     Random,
-    Task,
     Towards,
     Zero,
 )
@@ -89,11 +89,11 @@ class DeepFool(MinimalAttack):
 
     steps: int = 20
 
-    def anchors(self, task: Task) -> Iterator[Anchor]:
+    def anchors(self, task: AttackTask) -> Iterator[Anchor]:
         """x itself."""
         return Zero().anchors(task)
 
-    def search(self, task: Task, Z: Tensor) -> None:
+    def search(self, task: AttackTask, Z: Tensor) -> None:
         """Steps to the nearest of the planes that stand for the other classes."""
         for _ in range(self.steps):
             away, step = torch.full_like(Z[:, 0], torch.inf), torch.zeros_like(Z)

@@ -61,7 +61,7 @@ def embed_images(
     """Write the embeddings of a folder of images (see `image_folder`) to ``out``, an .npz.
 
     It holds X (n, D) and y (n,), as `read` takes them, and also classes (C,), files (n,), unreadable and
-    network as texts. Files that are no image are left out. ``progress`` is told after every batch.
+    network as texts. Files that are no image are left out. ``progress`` is updated after every batch.
     """
     path = Path(out)
     require(path.suffix == ".npz", "out", path, "a file that ends in .npz")

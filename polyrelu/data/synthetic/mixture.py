@@ -111,7 +111,7 @@ class OrthonormalMixture:
 
         ``balanced`` gives every cluster floor(n/K) or ceil(n/K) rows in random order (which clusters get one more is
         random too); otherwise each row draws its cluster uniformly. ``lazy=True`` makes rows when they are asked for,
-        bitwise those of ``lazy=False``, whatever the slices: only y and the cluster numbers are held. Reading in
+        bitwise those of ``lazy=False``, whatever the slices: only y and the cluster numbers are kept. Reading in
         order is cheap; a lone row costs a block of 1024.
         """
         whole_number("n", n, 1)

@@ -102,7 +102,7 @@ def read_table_blocks(
     takes: InputSchema | None = None,
     size: int = 8 * BLOCK,
 ) -> Iterator[Table]:
-    """The same, some rows at a time: .csv and .npy are never held whole."""
+    """The same, some rows at a time: .csv and .npy are never in memory as a whole."""
     path, start = Path(path), 0
     if path.suffix.lower() == ".csv":
         _require_file(path)

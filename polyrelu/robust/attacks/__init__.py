@@ -30,9 +30,9 @@ from polyrelu.robust.attacks.nearest_boundary import (
 from polyrelu.robust.attacks.pgd import PGD
 from polyrelu.robust.attacks.published_pgd import PublishedPGD
 from polyrelu.robust.attacks.sparse_apgd import SparseAPGD
-from polyrelu.robust.attacks.starts import Anchor, Nearest, Random, Rivals, Start, Towards, Zero
+from polyrelu.robust.attacks.starts import Anchor, LikeliestRivals, Nearest, Random, Start, Towards, Zero
 from polyrelu.robust.attacks.strongest import strongest
-from polyrelu.robust.attacks.task import Task
+from polyrelu.robust.attacks.task import AttackTask
 from polyrelu.robust.attacks.universal import UniversalDirection
 
 ATTACKS: dict[str, Attack] = {
@@ -62,6 +62,7 @@ __all__ = [
     "Anchor",
     "AtRadius",
     "Attack",
+    "AttackTask",
     "BoundaryPoints",
     "BoundaryWalk",
     "CarliniWagner",
@@ -70,6 +71,7 @@ __all__ = [
     "ConvexConcave",
     "DecisionScore",
     "FrankWolfe",
+    "LikeliestRivals",
     "Loss",
     "Minimal",
     "MinimalAttack",
@@ -78,10 +80,8 @@ __all__ = [
     "PublishedPGD",
     "RadiusAttack",
     "Random",
-    "Rivals",
     "SparseAPGD",
     "Start",
-    "Task",
     "Towards",
     "UniversalDirection",
     "Zero",

@@ -13,7 +13,7 @@ from polyrelu.checks import check_fields, whole_numbers
 from polyrelu.robust.attacks.contract import MinimalAttack, RadiusAttack
 from polyrelu.robust.attacks.line_search import first_crossing, shrink
 from polyrelu.robust.attacks.starts import Anchor
-from polyrelu.robust.attacks.task import BestFound, Task
+from polyrelu.robust.attacks.task import AttackTask, BestFound
 
 
 @final
@@ -43,11 +43,11 @@ class Minimal(MinimalAttack):
         """As the attack."""
         return self.attack.targeted
 
-    def anchors(self, task: Task) -> Iterator[Anchor]:
+    def anchors(self, task: AttackTask) -> Iterator[Anchor]:
         """As the attack."""
         return self.attack.anchors(task)
 
-    def search(self, task: Task, Z: Tensor) -> None:
+    def search(self, task: AttackTask, Z: Tensor) -> None:
         """Bisection between 0 and the shortest known, attacking at the middle."""
         first_crossing(task, Z, samples=16, halvings=4)
         low, widest = torch.zeros_like(task.best.size), task.reach().double()
@@ -80,11 +80,11 @@ class AtRadius(RadiusAttack):
         """As the attack."""
         return self.attack.targeted
 
-    def anchors(self, task: Task) -> Iterator[Anchor]:
+    def anchors(self, task: AttackTask) -> Iterator[Anchor]:
         """As the attack."""
         return self.attack.anchors(task)
 
-    def search(self, task: Task, Z: Tensor) -> None:
+    def search(self, task: AttackTask, Z: Tensor) -> None:
         """The minimal attack without a ball, pulled back to the boundary."""
         free = replace(task, radius=None, best=BestFound.none(task.X))
         self.attack.search(free, Z)

@@ -13,7 +13,7 @@ from polyrelu.robust.attacks.contract import RadiusAttack
 from polyrelu.robust.attacks.gradient_attack import GradientAttack
 from polyrelu.robust.attacks.losses import TARGETED, Loss
 from polyrelu.robust.attacks.starts import Start, Towards, Zero
-from polyrelu.robust.attacks.task import Task
+from polyrelu.robust.attacks.task import AttackTask
 
 MOMENTUM, PROGRESS = 0.75, 0.75  # alpha and rho of the paper
 
@@ -41,7 +41,7 @@ class APGD(GradientAttack, RadiusAttack):
     loss: Loss = TARGETED
     starts: tuple[Start, ...] = (Zero(), Towards())
 
-    def search(self, task: Task, Z: Tensor) -> None:
+    def search(self, task: AttackTask, Z: Tensor) -> None:
         """The paper's algorithm 1."""
         Z, radius = task.inside(Z)
         eta = 2 * radius

@@ -13,7 +13,7 @@ from polyrelu.robust.attacks.gradient_attack import GradientAttack
 from polyrelu.robust.attacks.line_search import first_crossing, halve
 from polyrelu.robust.attacks.losses import TARGETED, Loss
 from polyrelu.robust.attacks.starts import Start, Towards, Zero
-from polyrelu.robust.attacks.task import Task
+from polyrelu.robust.attacks.task import AttackTask
 from polyrelu.robust.core.norms import lengths, to_hyperplane
 
 
@@ -26,14 +26,14 @@ class BoundaryWalk(GradientAttack, MinimalAttack):
     the point of that plane nearest to x. A start that is not broken first steps onto planes, z <- z + 1.05 d(z), until
     it is. FAB keeps a <= .1 and steps back by a tenth from each broken point, so that its planes are not those of the
     boundary: on F^(3) it slides away from the optimum. Here z stays on the boundary, and a is halved where the new z
-    would not be nearer to x, doubled (up to 1) where it is: the distance never grows. Cost: 8 looks a step.
+    would not be nearer to x, doubled (up to 1) where it is: the distance never grows. Cost: 8 evaluations a step.
     """
 
     steps: int = 40
     loss: Loss = TARGETED
     starts: tuple[Start, ...] = (Zero(), Towards())
 
-    def search(self, task: Task, Z: Tensor) -> None:
+    def search(self, task: AttackTask, Z: Tensor) -> None:
         """First to the boundary, then along it; no step is longer than ``task.reach``."""
         X, most = task.X, task.reach()
         Z = first_crossing(task, Z, samples=16, halvings=12)
@@ -53,9 +53,9 @@ class BoundaryWalk(GradientAttack, MinimalAttack):
             Z = torch.where(broken[:, None], nearer, torch.where(there[:, None], Z, trial))
             there = there | broken
 
-    def _onto(self, task: Task, Z: Tensor, g: Tensor, value: Tensor, most: Tensor) -> Tensor:
+    def _onto(self, task: AttackTask, Z: Tensor, g: Tensor, value: Tensor, most: Tensor) -> Tensor:
         """The shortest step from Z to the plane, no longer than ``most``."""
-        room = None if task.bounds is None else (Z - task.bounds[0], task.bounds[1] - Z)
-        step = to_hyperplane(g, value, task.norm, room)
+        slack = None if task.bounds is None else (Z - task.bounds[0], task.bounds[1] - Z)
+        step = to_hyperplane(g, value, task.norm, slack)
         size = lengths(step, task.norm)
         return step * torch.where(size > most, most / torch.where(size > 0, size, 1.0), 1.0)[:, None]

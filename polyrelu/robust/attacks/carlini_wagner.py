@@ -15,7 +15,7 @@ from polyrelu.robust.attacks.gradient_attack import GradientAttack
 from polyrelu.robust.attacks.line_search import first_crossing
 from polyrelu.robust.attacks.losses import TARGETED, Loss
 from polyrelu.robust.attacks.starts import Start, Zero
-from polyrelu.robust.attacks.task import Task
+from polyrelu.robust.attacks.task import AttackTask
 from polyrelu.robust.core.norms import lengths
 
 DECAY, SQUARE_DECAY, GUARD = 0.9, 0.999, 1e-8  # Adam's own (Kingma & Ba, ICLR 2015)
@@ -52,7 +52,7 @@ class CarliniWagner(GradientAttack, MinimalAttack):
         """Euclidean only."""
         return (2.0,)
 
-    def search(self, task: Task, Z: Tensor) -> None:
+    def search(self, task: AttackTask, Z: Tensor) -> None:
         """Bisection over c: down where the last c broke the point, up where it did not."""
         Z = first_crossing(task, Z, samples=16, halvings=8)
         at_x, g = task.slope(task.X, self.loss)
@@ -66,7 +66,7 @@ class CarliniWagner(GradientAttack, MinimalAttack):
             low, high = torch.where(broken, low, c), torch.where(broken, c, high)
             c = torch.where(high.isfinite(), (low + high) / 2, 10 * c)
 
-    def _adam(self, task: Task, Z: Tensor, c: Tensor, at_x: Tensor, scale: Tensor) -> Tensor:
+    def _adam(self, task: AttackTask, Z: Tensor, c: Tensor, at_x: Tensor, scale: Tensor) -> Tensor:
         """One descent from Z; which points were broken in its second half."""
         variable, dim = _into(task, Z), Z.shape[1]
         mean, square = torch.zeros_like(Z), torch.zeros_like(Z)
@@ -88,15 +88,15 @@ class CarliniWagner(GradientAttack, MinimalAttack):
         return broken
 
 
-def _into(task: Task, Z: Tensor) -> Tensor:
-    """The free variable of Z; in a box an entry on the wall begins 1e-6 of the width away from it."""
+def _into(task: AttackTask, Z: Tensor) -> Tensor:
+    """The free variable of Z; in a box an entry on a face of the box begins 1e-6 of the width away from it."""
     if task.bounds is None:
         return Z
     low, high = task.bounds
     return (2 * (Z - low) / (high - low) - 1).clamp(-1 + 2e-6, 1 - 2e-6).atanh()
 
 
-def _out_of(task: Task, variable: Tensor) -> tuple[Tensor, Tensor]:
+def _out_of(task: AttackTask, variable: Tensor) -> tuple[Tensor, Tensor]:
     """Z, and its derivative by the variable."""
     if task.bounds is None:
         return variable, torch.ones_like(variable)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from polyrelu.errors import require
-from polyrelu.robust.attacks.task import Task
+from polyrelu.robust.attacks.task import AttackTask
 from polyrelu.robust.core.norms import lengths
 
 
@@ -27,7 +27,7 @@ def check_centres(centres: Tensor | None, labels: Tensor | None) -> None:
         require(labels.shape == centres.shape[:1], "labels.shape", tuple(labels.shape), f"({len(centres)},)")
 
 
-def known_centres(task: Task, centres: Tensor | None, labels: Tensor | None) -> Centres | None:
+def known_centres(task: AttackTask, centres: Tensor | None, labels: Tensor | None) -> Centres | None:
     """The centres given, else those of the pool's clusters, else None; in the dtype of the points."""
     if centres is None or labels is None:
         centres, labels = task.pool.centres, task.pool.labels
@@ -38,13 +38,13 @@ def known_centres(task: Task, centres: Tensor | None, labels: Tensor | None) -> 
     return Centres(centres.to(task.X), labels.to(task.y))
 
 
-def ray_ends(task: Task, step: Tensor) -> Tensor:
+def ray_ends(task: AttackTask, step: Tensor) -> Tensor:
     """Where the rays from X along ``step`` (n, D) have the length ``task.reach``; X itself for a zero step."""
     size = lengths(step, task.norm)
     return task.X + step * (task.reach() / torch.where(size > 0, size, torch.inf))[:, None]
 
 
-def class_means(task: Task) -> Centres:
+def class_means(task: AttackTask) -> Centres:
     """The mean of every class in the pool."""
     means = task.pool.means
     require(len(means) > 1, "pool", f"rows of one class, {next(iter(means)):g}", "rows of at least two classes")

@@ -14,7 +14,7 @@ from polyrelu.robust.attacks.centre_choice import check_centres, known_centres, 
 from polyrelu.robust.attacks.contract import MinimalAttack
 from polyrelu.robust.attacks.line_search import first_crossing
 from polyrelu.robust.attacks.starts import Anchor, Towards
-from polyrelu.robust.attacks.task import Task
+from polyrelu.robust.attacks.task import AttackTask
 
 
 @final
@@ -38,7 +38,7 @@ class CentreToCentre(MinimalAttack):
         whole_numbers(samples=self.samples, others=self.others)
         check_centres(self.centres, self.labels)
 
-    def anchors(self, task: Task) -> Iterator[Anchor]:
+    def anchors(self, task: AttackTask) -> Iterator[Anchor]:
         """The ends of the rays, at a distance of ``task.reach``."""
         known = known_centres(task, self.centres, self.labels)
         if known is None:
@@ -51,6 +51,6 @@ class CentreToCentre(MinimalAttack):
             step = torch.where((task.y == label)[:, None], 0.0, row - known.rows[nearest])
             yield ray_ends(task, step), label.expand_as(task.y)
 
-    def search(self, task: Task, Z: Tensor) -> None:
+    def search(self, task: AttackTask, Z: Tensor) -> None:
         """Along the rays."""
         first_crossing(task, Z, self.samples, halvings=20)

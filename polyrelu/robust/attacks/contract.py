@@ -23,7 +23,7 @@ from polyrelu.checks import check_fields, checked, seed_number, whole_numbers
 from polyrelu.errors import require
 from polyrelu.robust.attacks.line_search import shrink
 from polyrelu.robust.attacks.starts import Anchor
-from polyrelu.robust.attacks.task import BestFound, CountedScore, Task
+from polyrelu.robust.attacks.task import AttackTask, BestFound, CountedScore
 from polyrelu.robust.core.margin import Score, check_points
 from polyrelu.robust.core.norms import check_norm, lengths
 from polyrelu.robust.core.pool import PoolSource, pool_of
@@ -53,11 +53,11 @@ class Attack(ABC):
         return False
 
     @abstractmethod
-    def anchors(self, task: Task) -> Iterator[Anchor]:
+    def anchors(self, task: AttackTask) -> Iterator[Anchor]:
         """Starting points, one for each row of ``task.X``, any number of times."""
 
     @abstractmethod
-    def search(self, task: Task, Z: Tensor) -> None:
+    def search(self, task: AttackTask, Z: Tensor) -> None:
         """Search from the rows of Z. Nothing is returned: ``task.margin`` and ``task.slope`` keep the best they see.
 
         Rows are independent of each other: each is one point from one start, and ``task.X`` repeats accordingly.
@@ -147,7 +147,7 @@ class AttackArguments:
             good = self.bounds[0] < self.bounds[1]
             require(good, "bounds", self.bounds, "(low, high) with low < high, or None for no box")
 
-    def task(self, score: Score, X: Tensor, y: Tensor, radius: float | Tensor | None) -> Task:
+    def task(self, score: Score, X: Tensor, y: Tensor, radius: float | Tensor | None) -> AttackTask:
         """All points as one task, or an InputError that says what is wrong with them."""
         _check_mode(score)
         X, y = check_points(score, X, y)
@@ -162,7 +162,7 @@ class AttackArguments:
         with torch.no_grad():
             logits = score(X[:1])
         classes = 2 if logits.ndim == 1 else logits.shape[1]
-        return Task(
+        return AttackTask(
             score=CountedScore(score),
             X=X,
             y=y,
@@ -178,7 +178,7 @@ class AttackArguments:
         )
 
 
-def _run(attack: Attack, task: Task, batch: int | None) -> AttackResult:
+def _run(attack: Attack, task: AttackTask, batch: int | None) -> AttackResult:
     """Attack the points that are right, a block at a time."""
     n, dim = task.X.shape
     perturbation = torch.zeros_like(task.X)
@@ -211,7 +211,7 @@ def _status(wrong: bool, size: float) -> AttackStatus:
     return AttackStatus.BROKEN if math.isfinite(size) else AttackStatus.HELD
 
 
-def _starts(attack: Attack, task: Task) -> list[tuple[Tensor, Tensor]]:
+def _starts(attack: Attack, task: AttackTask) -> list[tuple[Tensor, Tensor]]:
     """Every starting point with a target class; one without is repeated for each other class if ``targeted``."""
     starts = []
     for Z, target in attack.anchors(task):
@@ -221,7 +221,7 @@ def _starts(attack: Attack, task: Task) -> list[tuple[Tensor, Tensor]]:
     return starts
 
 
-def _attack_block(attack: Attack, task: Task) -> tuple[Tensor, Tensor]:
+def _attack_block(attack: Attack, task: AttackTask) -> tuple[Tensor, Tensor]:
     """Perturbations and sizes of one block: all starts at once, the best of each point, the final verification."""
     starts = _starts(attack, task)
     here = torch.arange(len(task.X), device=task.X.device)
@@ -240,7 +240,7 @@ def _attack_block(attack: Attack, task: Task) -> tuple[Tensor, Tensor]:
     return _verify(chosen, attack.exact)
 
 
-def _verify(task: Task, exact: bool) -> tuple[Tensor, Tensor]:
+def _verify(task: AttackTask, exact: bool) -> tuple[Tensor, Tensor]:
     """The perturbations d, each verified to be misclassified at x + d, and the sizes of (x + d) - x.
 
     A point found within rounding of the boundary may be right again at x + d, or in another batch: answers of

@@ -23,7 +23,7 @@ from polyrelu.nets import AverageClassifier, CentreClassifier, PolyReLUNet, as_f
 from polyrelu.robust.attacks.contract import MinimalAttack
 from polyrelu.robust.attacks.nearest_boundary import BoundaryPoints, nearest_boundary_points
 from polyrelu.robust.attacks.starts import Anchor
-from polyrelu.robust.attacks.task import Task
+from polyrelu.robust.attacks.task import AttackTask
 from polyrelu.robust.core.margin import margin_of
 from polyrelu.robust.core.norms import lengths
 from polyrelu.robust.core.reduced_net import Ray, Rows, Shallow, reduce
@@ -56,24 +56,24 @@ class ConvexConcave(MinimalAttack):
         """What is found lies on the boundary already."""
         return True
 
-    def anchors(self, task: Task) -> Iterator[Anchor]:
+    def anchors(self, task: AttackTask) -> Iterator[Anchor]:
         """The points themselves: every start is made inside."""
         yield task.X, None
 
-    def search(self, task: Task, Z: Tensor) -> None:
-        """One look at what was found in few coordinates, a little beyond the boundary in the dtype of X."""
+    def search(self, task: AttackTask, Z: Tensor) -> None:
+        """Evaluates what was found in few coordinates, a little beyond the boundary in the dtype of X."""
         X, eps = task.X, torch.finfo(task.X.dtype).eps
         y = task.y.double() if task.y.is_floating_point() else task.y
         shallow = reduce(as_polyrelu(task.score.score))
-        exactly = X.dtype == torch.float64  # else the score's own rounding is all that is left to look at
+        exactly = X.dtype == torch.float64  # else the score's own rounding is all that is left
         rows = shallow.rows(X, y, neurons=exactly)
         step = shortest_steps(rows, nearest_boundary_points(shallow, rows, self.starts))
         if exactly:
             step = step * _turning(shallow.ray(X, y, rows, step))[:, None]
         D = (step @ shallow.Q).to(X.dtype)
         away = torch.full_like(rows.length[: len(X)], torch.inf).scatter_reduce(0, rows.point, rows.length, "amin")
-        home = (away <= lengths(step, 2.0)).nonzero()[:, 0]
-        D[home] = shallow.centre.to(X.dtype) - X[home]  # no farther than where f = 0
+        nearer = (away <= lengths(step, 2.0)).nonzero()[:, 0]
+        D[nearer] = shallow.centre.to(X.dtype) - X[nearer]  # no farther than where f = 0
         Z = torch.add(X, D, alpha=1 + 4 * eps)
         Z = X + (Z - X)  # a point that its perturbation gives back exactly
         with torch.no_grad():
@@ -121,11 +121,11 @@ def lifted_perturbations(
     step = step * _turning(shallow.ray(X, y, rows, step))[:, None]
     broken = verified(net, X, y, step @ shallow.Q)
     bias = torch.full((n,), torch.inf, dtype=torch.float64).scatter_reduce(0, rows.point, rows.beta, "amin")
-    home = shallow.centre - X
-    away = torch.where(bias <= 0, lengths(home, 2.0), torch.inf)
+    to_centre = shallow.centre - X
+    away = torch.where(bias <= 0, lengths(to_centre, 2.0), torch.inf)
     nearer = (away < broken.radius).nonzero()[:, 0]
     if len(nearer):
-        broken.improve(nearer, verified(net, X[nearer], y[nearer], home[nearer]))
+        broken.improve(nearer, verified(net, X[nearer], y[nearer], to_centre[nearer]))
     return broken
 
 

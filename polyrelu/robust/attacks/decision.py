@@ -28,15 +28,15 @@ from polyrelu.errors import require
 from polyrelu.robust.attacks.contract import MinimalAttack
 from polyrelu.robust.attacks.line_search import first_crossing, halve
 from polyrelu.robust.attacks.starts import Anchor
-from polyrelu.robust.attacks.task import Task
+from polyrelu.robust.attacks.task import AttackTask
 from polyrelu.robust.core.norms import lengths, unit
 from polyrelu.robust.core.pool import LabelledRows, PoolSource
 from polyrelu.robust.core.result import AttackResult
 
 Predict = Callable[[Any], Any]  # rows (n, D) as numpy -> n labels
 
-LINES, SAMPLES, HALVINGS = 6, 12, 10  # rows to walk to; looks along each way, and halvings of the crossing
-LAST = 52  # looks of the call that owns the attack, to pull the best point to the boundary
+LINES, SAMPLES, HALVINGS = 6, 12, 10  # rows to go to; queries along each line, and halvings of the crossing
+LAST = 52  # queries of the call that owns the attack, to pull the best point to the boundary
 KEPT = 0.9  # how much of the earlier sum of normals counts at the next step
 SPREAD = 0.4  # delta, in units of |z - x|
 PARTS = (0.5, 0.25, 0.12, 0.06)  # of the coordinates, tried to be left alone at each step
@@ -76,7 +76,7 @@ class DecisionScore:
 @final
 @dataclass(frozen=True)
 class StraightLines(MinimalAttack):
-    """The shortest of the straight ways to the ``count`` nearest rows of other classes and to their means."""
+    """The shortest of the straight lines to the ``count`` nearest rows of other classes and to their means."""
 
     count: int = LINES
 
@@ -85,7 +85,7 @@ class StraightLines(MinimalAttack):
         """l2."""
         return (2.0,)
 
-    def anchors(self, task: Task) -> Iterator[Anchor]:
+    def anchors(self, task: AttackTask) -> Iterator[Anchor]:
         """The rows of the pool, nearest first, then the means; a point without any other class stays where it is."""
         rows, labels = task.pool.X, task.pool.y
         far = torch.cdist(task.X, rows).masked_fill(task.y[:, None] == labels, torch.inf)
@@ -95,8 +95,8 @@ class StraightLines(MinimalAttack):
         for label, mean in task.pool.means.items():
             yield torch.where((task.y != label)[:, None], mean, task.X), None
 
-    def search(self, task: Task, Z: Tensor) -> None:
-        """Along the ways."""
+    def search(self, task: AttackTask, Z: Tensor) -> None:
+        """Along the lines."""
         first_crossing(task, Z, SAMPLES, HALVINGS)
 
 
@@ -105,7 +105,7 @@ class StraightLines(MinimalAttack):
 class DecisionWalk(MinimalAttack):
     """Steps along the boundary by estimated normals, from ``points`` (one for each row attacked) on.
 
-    queries : looks at the model for each point, about; each step spends a fifth more of them on its normal
+    queries : decisions asked of the model for each point, about; each step spends a fifth more of them on its normal
     """
 
     points: Tensor
@@ -116,11 +116,11 @@ class DecisionWalk(MinimalAttack):
         """l2."""
         return (2.0,)
 
-    def anchors(self, task: Task) -> Iterator[Anchor]:
+    def anchors(self, task: AttackTask) -> Iterator[Anchor]:
         """What was found before."""
         yield self.points[task.rows], None
 
-    def search(self, task: Task, Z: Tensor) -> None:
+    def search(self, task: AttackTask, Z: Tensor) -> None:
         """Normals, steps and coordinates in turn until the queries are spent."""
         X = task.X
         Z = halve(task, Z - X, torch.zeros_like(X[:, 0]), torch.ones_like(X[:, 0]), HALVINGS)
@@ -137,22 +137,22 @@ class DecisionWalk(MinimalAttack):
             nearer = halve(task, along - X, torch.full_like(share, 0.5), torch.ones_like(share), 8)
             share = torch.where(broken, 2 * share, share / 2).clamp(max=1)
             Z = torch.where(broken[:, None], nearer, Z)
-            Z, looks = self._fewer(task, Z, turn)
-            left -= many + 9 + looks
+            Z, queries = self._fewer(task, Z, turn)
+            left -= many + 9 + queries
             many, turn = int(many * 1.2) + 1, turn + 1
 
-    def _normal(self, task: Task, Z: Tensor, delta: Tensor, many: int, turn: int) -> Tensor:
+    def _normal(self, task: AttackTask, Z: Tensor, delta: Tensor, many: int, turn: int) -> Tensor:
         """sum_b (s_b - mean s) u_b of each row, (n, D), drawn per point whatever the batch."""
         D = Z.shape[1]
         draws = [np.random.default_rng([task.seed, turn, row]).standard_normal((many, D)) for row in task.rows.tolist()]
         U = unit(torch.from_numpy(np.stack(draws)).to(Z))
-        queries = (Z[:, None] + delta[:, None, None] * U).flatten(0, 1)
+        asked = (Z[:, None] + delta[:, None, None] * U).flatten(0, 1)
         here = torch.arange(len(Z), device=Z.device).repeat_interleave(many)
-        s = -task.take(here).margin(queries).sign().view(len(Z), many)
+        s = -task.take(here).margin(asked).sign().view(len(Z), many)
         return ((s - s.mean(dim=1, keepdim=True))[:, :, None] * U).sum(dim=1)
 
-    def _fewer(self, task: Task, Z: Tensor, turn: int) -> tuple[Tensor, int]:
-        """Z with random quarters of the coordinates back at x, where that is still broken; and the looks it took."""
+    def _fewer(self, task: AttackTask, Z: Tensor, turn: int) -> tuple[Tensor, int]:
+        """Z with random quarters of the coordinates back at x, where that is still broken; and the queries it took."""
         for number, part in enumerate(PARTS):
             keys = ([task.seed, turn, number, row] for row in task.rows.tolist())
             drawn = np.stack([np.random.default_rng(key).random(Z.shape[1]) < part for key in keys])
@@ -177,8 +177,8 @@ def decision_attack(
     ----------
     predict : rows (n, D), numpy -> n labels out of ``classes``
     y : the n labels
-    pool : rows to walk to (a Dataset, or a tensor (N, D)), best the training rows: those that ``predict`` puts into
-        another class than y. None takes X
+    pool : rows to draw lines to (a Dataset, or a tensor (N, D)), best the training rows; those count that ``predict``
+        puts into another class than y. None takes X
     queries : a point's share of the budget; lines take a tenth or two of a thousand
     """
     whole_numbers(least=200, queries=queries)

@@ -12,7 +12,7 @@ from polyrelu.robust.attacks.contract import RadiusAttack
 from polyrelu.robust.attacks.gradient_attack import GradientAttack
 from polyrelu.robust.attacks.losses import TARGETED, Loss
 from polyrelu.robust.attacks.starts import Start, Towards, Zero
-from polyrelu.robust.attacks.task import Task
+from polyrelu.robust.attacks.task import AttackTask
 
 
 @final
@@ -30,8 +30,8 @@ class FrankWolfe(GradientAttack, RadiusAttack):
     loss: Loss = TARGETED
     starts: tuple[Start, ...] = (Zero(), Towards())
 
-    def search(self, task: Task, Z: Tensor) -> None:
-        """The descent; the ends of all steps are looked at too."""
+    def search(self, task: AttackTask, Z: Tensor) -> None:
+        """The descent; the ends of all steps are evaluated too."""
         Z, _ = task.inside(Z)
         value, g = task.slope(Z, self.loss)
         most = torch.ones_like(value)

@@ -8,7 +8,7 @@ from itertools import chain
 from polyrelu.checks import check_fields, whole_numbers
 from polyrelu.robust.attacks.losses import Loss
 from polyrelu.robust.attacks.starts import Anchor, Start
-from polyrelu.robust.attacks.task import Task
+from polyrelu.robust.attacks.task import AttackTask
 
 
 class GradientAttack:
@@ -28,6 +28,6 @@ class GradientAttack:
         """As the loss is."""
         return self.loss.targeted
 
-    def anchors(self, task: Task) -> Iterator[Anchor]:
+    def anchors(self, task: AttackTask) -> Iterator[Anchor]:
         """Those of the starts."""
         return chain.from_iterable(start.anchors(task) for start in self.starts)

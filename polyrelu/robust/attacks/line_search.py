@@ -5,10 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from polyrelu.robust.attacks.task import Task
+from polyrelu.robust.attacks.task import AttackTask
 
 
-def first_crossing(task: Task, ends: Tensor, samples: int, halvings: int) -> Tensor:
+def first_crossing(task: AttackTask, ends: Tensor, samples: int, halvings: int) -> Tensor:
     """The first broken point on the way from x to each end, or x where none is seen.
 
     A ray may cross the boundary more than once: the way is scanned at ``samples`` equal distances, and the interval
@@ -23,14 +23,14 @@ def first_crossing(task: Task, ends: Tensor, samples: int, halvings: int) -> Ten
     return halve(task, step, t - 1 / samples, t, halvings)
 
 
-def shrink(task: Task, halvings: int) -> None:
+def shrink(task: AttackTask, halvings: int) -> None:
     """Pull the best point of every row towards x until the boundary, by bisection."""
     known = task.best.size.isfinite()
     t = torch.where(known, torch.ones_like(task.X[:, 0]), torch.inf)
     halve(task, task.best.Z - task.X, torch.zeros_like(t), t, halvings)
 
 
-def halve(task: Task, step: Tensor, low: Tensor, high: Tensor, halvings: int) -> Tensor:
+def halve(task: AttackTask, step: Tensor, low: Tensor, high: Tensor, halvings: int) -> Tensor:
     """x + high step after halving (low, high) towards the boundary; x where ``high`` is infinite."""
     none = high.isinf()
     low, high = torch.where(none, 0.0, low), torch.where(none, 0.0, high)

@@ -1,7 +1,7 @@
 """What an attack descends: one number per point, lower is better for the attacker.
 
 With normalised steps only the direction of the gradient and the order of the values matter, so each loss stands here
-in the form that never under- or overflows. A loss marked ``targeted`` looks at one other class at a time.
+in the form that never under- or overflows. A loss marked ``targeted`` compares with one other class at a time.
 """
 
 from __future__ import annotations

@@ -21,9 +21,9 @@ from polyrelu.robust.core.reduced_net import Rows, Shallow
 from polyrelu.robust.core.relaxation import Relaxation, solve
 from polyrelu.robust.core.single_thread import single_threaded
 
-STEPS = 40
-TURNS = 4
-KINKS = 60  # directions up to which own kinks are looked at; with 500 it took 16 s a point and gained 2e-4
+CONVEX_CONCAVE_STEPS = 40  # at most
+NEWTON_ROUNDS = 4
+KINKS = 60  # directions up to which own kinks are treated; with 500 it took 16 s a point and gained 2e-4
 MANY = 200_000  # numbers in an operation, from which two threads are faster than one
 
 
@@ -122,7 +122,7 @@ def convex_concave_steps(
     net: Shallow, s: Tensor, part: ClassTerms, zeta: Tensor, z: Tensor | None = None
 ) -> BoundaryPoints:
     """Convex-concave steps from the tangents ``zeta`` (at ``z``), then along the ray to where the sign turns."""
-    z = _walk(net, s, part, zeta, STEPS, fixed=False, z=z)
+    z = _walk(net, s, part, zeta, CONVEX_CONCAVE_STEPS, fixed=False, z=z)
     found = ray_to_boundary(net, s, part, z)
     if net.p < 2 and net.groups <= KINKS:
         _settle_kinks(net, s, part, found)
@@ -137,11 +137,11 @@ def _settle_kinks(net: Shallow, s: Tensor, part: ClassTerms, found: BoundaryPoin
         return
     s, part, z = s[left], part[left], found.z[left].clone()
     none, one = torch.zeros_like(part.own), torch.ones(len(left), 1, dtype=s.dtype)
-    for turn in range(TURNS):
+    for turn in range(NEWTON_ROUNDS):
         T = z @ net.C.T
         other, slope = power_root(T, part.opposite, part.opposite_constant, net.p)
         level = other - (slope * T).sum(1)
-        if turn == TURNS // 2 and net.p == 1:  # once with all of them on: some are at a kink, unseen
+        if turn == NEWTON_ROUNDS // 2 and net.p == 1:  # once with all of them on: some are at a kink, unseen
             slope, level = part.opposite, part.opposite_constant
         leaf = Relaxation(net.C, net.p, one, s, part.own, part.own_constant, none, slope, level, none)
         steep = torch.linalg.vector_norm((power_root(T, part.own, part.own_constant, net.p)[1] - slope) @ net.C, dim=1)

@@ -12,7 +12,7 @@ from polyrelu.robust.attacks.contract import RadiusAttack
 from polyrelu.robust.attacks.gradient_attack import GradientAttack
 from polyrelu.robust.attacks.losses import TARGETED, Loss
 from polyrelu.robust.attacks.starts import Start, Towards, Zero
-from polyrelu.robust.attacks.task import Task
+from polyrelu.robust.attacks.task import AttackTask
 
 
 @final
@@ -35,8 +35,8 @@ class PGD(GradientAttack, RadiusAttack):
         super().__post_init__()
         require(0 < self.last <= 1, "last", self.last, "a number in (0, 1]")
 
-    def search(self, task: Task, Z: Tensor) -> None:
-        """The descent; the last point is looked at too."""
+    def search(self, task: AttackTask, Z: Tensor) -> None:
+        """The descent; the last point is evaluated too."""
         Z, radius = task.inside(Z)
         for step in range(self.steps):
             _, g = task.slope(Z, self.loss)

@@ -13,7 +13,7 @@ from polyrelu.checks import check_fields, positive_numbers, whole_numbers
 from polyrelu.robust.attacks.contract import RadiusAttack
 from polyrelu.robust.attacks.losses import EXPONENTIAL
 from polyrelu.robust.attacks.starts import Anchor, Zero
-from polyrelu.robust.attacks.task import Task
+from polyrelu.robust.attacks.task import AttackTask
 
 
 @final
@@ -26,7 +26,7 @@ class PublishedPGD(RadiusAttack):
     - the start at x sees no slope towards the other class for p > 2 and stays at a poor local optimum;
     - the loss is a mean over ``mean_over`` points, so each gradient is that much smaller, and the guard ``guard``
       then shortens the steps of every point with a margin above about 10;
-    - exp(-y f) underflows; only the last point is looked at; the step does not shrink.
+    - exp(-y f) underflows; only the last point is evaluated; the step does not shrink.
 
     ``mean_over`` is the size of the published batch, whatever the number of points attacked here.
     """
@@ -47,11 +47,11 @@ class PublishedPGD(RadiusAttack):
         """As published."""
         return (2.0,)
 
-    def anchors(self, task: Task) -> Iterator[Anchor]:
+    def anchors(self, task: AttackTask) -> Iterator[Anchor]:
         """x itself."""
         return Zero().anchors(task)
 
-    def search(self, task: Task, Z: Tensor) -> None:
+    def search(self, task: AttackTask, Z: Tensor) -> None:
         """The published loop."""
         for _ in range(self.steps):
             g = task.slope(Z, EXPONENTIAL, remember=False)[1] / self.mean_over

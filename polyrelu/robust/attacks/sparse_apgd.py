@@ -13,7 +13,7 @@ from polyrelu.robust.attacks.contract import RadiusAttack
 from polyrelu.robust.attacks.gradient_attack import GradientAttack
 from polyrelu.robust.attacks.losses import CROSS_ENTROPY, Loss
 from polyrelu.robust.attacks.starts import Random, Start
-from polyrelu.robust.attacks.task import Task
+from polyrelu.robust.attacks.task import AttackTask
 
 RADII = ((3, 0.3), (2, 0.3), (1, 0.4))  # times the radius, share of the steps
 NEWTON = 60  # steps at most; about six are taken
@@ -39,13 +39,13 @@ class SparseAPGD(GradientAttack, RadiusAttack):
         """What it is made for."""
         return (1.0,)
 
-    def search(self, task: Task, Z: Tensor) -> None:
+    def search(self, task: AttackTask, Z: Tensor) -> None:
         """One ball after the other."""
         for times, share in RADII:
             radius = times * task.within()
             Z = self._descend(task, _onto(task, Z, radius), radius, math.ceil(share * self.steps))
 
-    def _descend(self, task: Task, Z: Tensor, radius: Tensor, steps: int) -> Tensor:
+    def _descend(self, task: AttackTask, Z: Tensor, radius: Tensor, steps: int) -> Tensor:
         """The best point found in a ball of this radius."""
         eta, entries = radius.clone(), _entries(task, Z)
         value, g = task.slope(Z, self.loss)
@@ -70,7 +70,7 @@ class SparseAPGD(GradientAttack, RadiusAttack):
         return best
 
 
-def _entries(task: Task, Z: Tensor) -> Tensor:
+def _entries(task: AttackTask, Z: Tensor) -> Tensor:
     """|z - x|_0 of each row."""
     return (task.X != Z).sum(dim=1).to(Z)
 
@@ -80,24 +80,24 @@ def _place(count: Tensor, Z: Tensor) -> Tensor:
     return count.long().clamp(1, Z.shape[1])[:, None] - 1
 
 
-def _onto(task: Task, Z: Tensor, radius: Tensor) -> Tensor:
-    """argmin |z' - z| over |z' - x|_1 <= radius and the box: z' - x = sign(u) min(relu(|u| - t), room), u = z - x.
+def _onto(task: AttackTask, Z: Tensor, radius: Tensor) -> Tensor:
+    """argmin |z' - z| over |z' - x|_1 <= radius and the box: z' - x = sign(u) min(relu(|u| - t), slack), u = z - x.
 
-    t >= 0 solves sum_i min(relu(|u_i| - t), room_i) = radius: Newton's steps, exact on a line, halving where they leave
-    what is known of t (1000 images: 25 ms; sorting the 1568 knots of the lines took 110 ms).
+    t >= 0 solves sum_i min(relu(|u_i| - t), slack_i) = radius: Newton's steps, exact on a line, halving where they
+    leave what is known of t (1000 images: 25 ms; sorting the 1568 knots of the lines took 110 ms).
     """
     u = Z - task.X
     size, radius = u.abs(), radius[:, None]
-    room = torch.full_like(u, torch.inf)
+    slack = torch.full_like(u, torch.inf)
     if task.bounds is not None:
-        room = torch.where(u > 0, task.bounds[1] - task.X, task.X - task.bounds[0])
+        slack = torch.where(u > 0, task.bounds[1] - task.X, task.X - task.bounds[0])
     t, low, high = torch.zeros_like(radius), torch.zeros_like(radius), size.amax(dim=1, keepdim=True)
     for _ in range(NEWTON):
         left = size - t
-        kept = torch.minimum(left.clamp(min=0), room)
+        kept = torch.minimum(left.clamp(min=0), slack)
         over = kept.sum(dim=1, keepdim=True) - radius
         low, high = torch.where(over > 0, t, low), torch.where(over < 0, t, high)
-        step = over / ((left > 0) & (left < room)).sum(dim=1, keepdim=True)
+        step = over / ((left > 0) & (left < slack)).sum(dim=1, keepdim=True)
         done = ((over <= 0) & (t == 0)) | (over.abs() <= 4 * torch.finfo(u.dtype).eps * radius)
         if bool((done | (high - low <= 0)).all()):
             break

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from polyrelu.checks import check_fields, whole_numbers
 from polyrelu.robust.attacks.losses import TARGETED
-from polyrelu.robust.attacks.task import Task
+from polyrelu.robust.attacks.task import AttackTask
 
 Anchor = tuple[Tensor, Tensor | None]  # points (n, D), and the classes (n,) they lead to, if to any in particular
 
@@ -27,7 +27,7 @@ class Start(ABC):
     """Points to begin at, one set after another; an attack at a radius begins on the way to them, inside its ball."""
 
     @abstractmethod
-    def anchors(self, task: Task) -> Iterator[Anchor]:
+    def anchors(self, task: AttackTask) -> Iterator[Anchor]:
         """One point for each row of ``task.X``, as often as the start has points to offer."""
 
 
@@ -36,7 +36,7 @@ class Start(ABC):
 class Zero(Start):
     """x itself."""
 
-    def anchors(self, task: Task) -> Iterator[Anchor]:
+    def anchors(self, task: AttackTask) -> Iterator[Anchor]:
         """X, once."""
         yield task.X, None
 
@@ -53,7 +53,7 @@ class Random(Start):
         check_fields(self)
         whole_numbers(starts=self.starts)
 
-    def anchors(self, task: Task) -> Iterator[Anchor]:
+    def anchors(self, task: AttackTask) -> Iterator[Anchor]:
         """``starts`` random points."""
         spread = float((task.pool.X - task.pool.X.mean(dim=0)).square().mean().sqrt()) or 1.0
         for number in range(self.starts):
@@ -74,7 +74,7 @@ class Towards(Start):
         check_fields(self)
         whole_numbers(least=0, samples=self.samples)
 
-    def anchors(self, task: Task) -> Iterator[Anchor]:
+    def anchors(self, task: AttackTask) -> Iterator[Anchor]:
         """The same points for all rows of one class."""
         labels = sorted(set(task.y.tolist()))
         choice = {label: task.pool.against(label, self.samples, task.seed) for label in labels}
@@ -88,7 +88,7 @@ class Towards(Start):
 
 @final
 @dataclass(frozen=True)
-class Rivals(Start):
+class LikeliestRivals(Start):
     """x itself, towards each of the ``count`` classes whose margin, linearised at x, falls lowest inside the ball."""
 
     count: int = 3
@@ -98,7 +98,7 @@ class Rivals(Start):
         check_fields(self)
         whole_numbers(count=self.count)
 
-    def anchors(self, task: Task) -> Iterator[Anchor]:
+    def anchors(self, task: AttackTask) -> Iterator[Anchor]:
         """X, once for each class."""
         targets = [(task.y + turn) % task.classes for turn in range(1, task.classes)]
         falls = []
@@ -115,7 +115,7 @@ class Rivals(Start):
 class Nearest(Start):
     """The row of every other class in the pool that is nearest to x in l2, drawn into the ball."""
 
-    def anchors(self, task: Task) -> Iterator[Anchor]:
+    def anchors(self, task: AttackTask) -> Iterator[Anchor]:
         """One for each other class in the pool; x itself where there is none."""
         labels = sorted(task.pool.means)
         found = {label: task.pool.nearest(task.X, label) for label in labels}

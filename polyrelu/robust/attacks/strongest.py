@@ -1,4 +1,4 @@
-"""The strongest attack here at one radius: cheap searches first, and only the points that hold meet the dearer ones.
+"""The strongest attack here at one radius: cheap searches first, then costlier ones on the points that are left.
 
 On two-layer nets trained on MNIST the first search, four steps towards one rival, finds all but a few of the points
 that APGD-CE, APGD-T and FAB-T find together; the others are there for those few, and for nets with more bends. Two of
@@ -15,7 +15,7 @@ from polyrelu.checks import checked
 from polyrelu.robust.attacks.apgd import APGD
 from polyrelu.robust.attacks.contract import Box, RadiusAttack
 from polyrelu.robust.attacks.frank_wolfe import FrankWolfe
-from polyrelu.robust.attacks.starts import Nearest, Rivals, Towards, Zero
+from polyrelu.robust.attacks.starts import LikeliestRivals, Nearest, Towards, Zero
 from polyrelu.robust.core.margin import Score, check_points
 from polyrelu.robust.core.norms import check_norm
 from polyrelu.robust.core.pool import LabelledRows, PoolSource, check_pool
@@ -24,9 +24,10 @@ from polyrelu.robust.core.result import AttackResult
 
 def cascade(norm: float) -> tuple[RadiusAttack, ...]:
     """The searches in turn; Auto-PGD last, as the better one at kinks, but not for l1, where it moves single pixels."""
-    last = FrankWolfe(steps=40, starts=(Rivals(3),)) if norm == 1 else APGD(steps=60, starts=(Rivals(3),))
+    three = (LikeliestRivals(3),)
+    last = FrankWolfe(steps=40, starts=three) if norm == 1 else APGD(steps=60, starts=three)
     return (
-        FrankWolfe(steps=4, starts=(Rivals(1),)),
+        FrankWolfe(steps=4, starts=(LikeliestRivals(1),)),
         FrankWolfe(steps=6, starts=(Zero(),)),
         FrankWolfe(steps=10, starts=(Nearest(),)),
         last,

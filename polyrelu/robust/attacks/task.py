@@ -53,7 +53,7 @@ class BestFound:
 
 @final
 @dataclass(kw_only=True, eq=False)
-class Task:
+class AttackTask:
     """Rows to attack, one per point and start; all were classified rightly.
 
     X (n, D), y (n,) : the clean points and their labels
@@ -76,7 +76,7 @@ class Task:
     seed: int = 0
     classes: int = 2
 
-    def take(self, index: Tensor) -> Task:
+    def take(self, index: Tensor) -> AttackTask:
         """The rows with these numbers, of which nothing is known yet; all of them in order are not copied."""
         if len(index) == len(self.X) and bool((index == torch.arange(len(index), device=index.device)).all()):
             return replace(self, best=BestFound.none(self.X))
@@ -157,12 +157,12 @@ class Task:
 
     def lowest(self, g: Tensor) -> Tensor:
         """argmin <g, z> over the ball and the box around x."""
-        room = None if self.bounds is None else (self.X - self.bounds[0], self.bounds[1] - self.X)
-        return self.X + lowest(g, self.within(), self.norm, room)
+        slack = None if self.bounds is None else (self.X - self.bounds[0], self.bounds[1] - self.X)
+        return self.X + lowest(g, self.within(), self.norm, slack)
 
     def downhill(self, Z: Tensor, g: Tensor) -> Tensor:
         """The step of unit norm that lowers the loss most, among the coordinates the box lets move."""
         if self.bounds is not None:
-            low, high = Z - self.bounds[0], self.bounds[1] - Z  # room to move
+            low, high = Z - self.bounds[0], self.bounds[1] - Z  # how far each may still move
             g = torch.where((g > 0) & (low <= 0) | (g < 0) & (high <= 0), 0.0, g)
         return -steepest(g, self.norm)

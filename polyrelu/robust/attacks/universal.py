@@ -14,7 +14,7 @@ from polyrelu.robust.attacks.centre_choice import check_centres, class_means, kn
 from polyrelu.robust.attacks.contract import MinimalAttack
 from polyrelu.robust.attacks.line_search import first_crossing
 from polyrelu.robust.attacks.starts import Anchor
-from polyrelu.robust.attacks.task import Task
+from polyrelu.robust.attacks.task import AttackTask
 
 
 @final
@@ -37,13 +37,13 @@ class UniversalDirection(MinimalAttack):
         whole_numbers(samples=self.samples)
         check_centres(self.centres, self.labels)
 
-    def anchors(self, task: Task) -> Iterator[Anchor]:
+    def anchors(self, task: AttackTask) -> Iterator[Anchor]:
         """The ends of the rays, at a distance of ``task.reach``."""
         known = known_centres(task, self.centres, self.labels)
         rows, labels = class_means(task) if known is None else known
         for label, step in steps_to_classes(*class_sums(rows, labels), task.y):
             yield ray_ends(task, step), label.expand_as(task.y)
 
-    def search(self, task: Task, Z: Tensor) -> None:
+    def search(self, task: AttackTask, Z: Tensor) -> None:
         """Along the rays."""
         first_crossing(task, Z, self.samples, halvings=20)

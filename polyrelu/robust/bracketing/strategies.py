@@ -13,12 +13,12 @@ from torch import Tensor, nn
 from polyrelu.nets import PolyReLUNet
 from polyrelu.robust.attacks import (
     Anchor,
+    AttackTask,
     BoundaryPoints,
     BoundaryWalk,
     Perturbations,
     Random,
     Start,
-    Task,
     Towards,
     Zero,
     lifted_perturbations,
@@ -281,6 +281,6 @@ class _KnownPoints(Start):
     Z: Tensor
     target: Tensor
 
-    def anchors(self, task: Task) -> Iterator[Anchor]:
+    def anchors(self, task: AttackTask) -> Iterator[Anchor]:
         """Once."""
         yield self.Z[task.rows], self.target[task.rows]

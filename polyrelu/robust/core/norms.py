@@ -10,7 +10,7 @@ from torch import Tensor
 from polyrelu.errors import require
 
 NORMS = (1.0, 2.0, math.inf)
-HALTS = 8  # rounds of stopping at the walls of a box
+HALTS = 8  # rounds of stopping at the faces of a box
 
 
 def check_norm(norm: float | str) -> float:
@@ -86,17 +86,17 @@ def project(rows: Tensor, radius: Tensor, norm: float) -> Tensor:
     return torch.where(length > radius, shrunk, rows)
 
 
-def lowest(slopes: Tensor, radius: Tensor, norm: float, room: tuple[Tensor, Tensor] | None = None) -> Tensor:
-    """argmin <slope, d> over |d|_norm <= radius and, with ``room`` = (below, above), -below <= d <= above.
+def lowest(slopes: Tensor, radius: Tensor, norm: float, slack: tuple[Tensor, Tensor] | None = None) -> Tensor:
+    """argmin <slope, d> over |d|_norm <= radius and, with ``slack`` = (below, above), -below <= d <= above.
 
     l-infinity: every coordinate as far as it may go. l1: the steepest coordinates first, each up to the box, until the
-    radius is used up. l2: d = -min(t |g|, room) sign(g), t raised from r/|g| until |d| = r; never beyond.
+    radius is used up. l2: d = -min(t |g|, slack) sign(g), t raised from r/|g| until |d| = r; never beyond.
     """
     radius = radius[:, None]
-    if room is None:
+    if slack is None:
         return -radius * steepest(slopes, norm)
     size = slopes.abs()
-    free = torch.where(slopes > 0, *room) * (size > 0)
+    free = torch.where(slopes > 0, *slack) * (size > 0)
     if norm == math.inf:
         return -slopes.sign() * torch.minimum(free, radius)
     if norm == 1:
@@ -116,20 +116,20 @@ def lowest(slopes: Tensor, radius: Tensor, norm: float, room: tuple[Tensor, Tens
     return -slopes.sign() * torch.minimum(time * size, free)
 
 
-def to_hyperplane(slopes: Tensor, values: Tensor, norm: float, room: tuple[Tensor, Tensor] | None = None) -> Tensor:
+def to_hyperplane(slopes: Tensor, values: Tensor, norm: float, slack: tuple[Tensor, Tensor] | None = None) -> Tensor:
     """The shortest d in ``norm`` with value + <slope, d> = 0 (Croce & Hein, ICML 2020: FAB, eq. 4-6).
 
-    ``room`` = (below, above), both >= 0 and shaped like the slopes, keeps -below <= d <= above; where the plane is
+    ``slack`` = (below, above), both >= 0 and shaped like the slopes, keeps -below <= d <= above; where the plane is
     out of reach, d goes as far towards it as the box lets it. Zero slopes give zero rows.
     """
     size = lengths(slopes, dual(norm))
     size = torch.where(size > 0, size, torch.inf)
     toward = -values.sign()[:, None] * slopes
-    if room is None:
+    if slack is None:
         return (values.abs() / size)[:, None] * steepest(toward, norm)
     w = toward.abs() / size[:, None]
     need = (values.abs() / size)[:, None]
-    free = torch.where(toward > 0, room[1], room[0]) * (w > 0)
+    free = torch.where(toward > 0, slack[1], slack[0]) * (w > 0)
     if norm == 1:  # fill the steepest coordinates first, up to the box
         order = w.argsort(dim=1, descending=True)
         gain = (w * free).gather(1, order)

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from polyrelu.errors import InputError
 from polyrelu.robust.core import AttackResult, Score
-from polyrelu.robust.crosscheck.problem import HALF_WIDTH, Problem, seeded
+from polyrelu.robust.crosscheck.rescaled_points import HALF_WIDTH, RescaledPoints, seeded
 
 NORM_NAMES = {1.0: "L1", 2.0: "L2", math.inf: "Linf"}
 FIRST_EPS = 0.15  # radius of the package's random starts, of which none is taken
@@ -36,17 +36,17 @@ def fab(
     score: Score, X: Tensor, y: Tensor, *, norm: float | str = 2.0, seed: int = 0, steps: int = 100
 ) -> AttackResult:
     """Fast adaptive boundary attack (Croce & Hein 2020), minimal, one start at the point."""
-    problem, module = Problem(score, X, y, norm), library()
-    if not len(problem):
-        return problem.result(problem.x)
-    unit = 2 * HALF_WIDTH * problem.unit
+    points, module = RescaledPoints(score, X, y, norm), library()
+    if not len(points):
+        return points.result(points.x)
+    unit = 2 * HALF_WIDTH * points.unit
     # every row at the middle of its box; as an image, which is all that the package was made for
-    u = torch.full((len(problem), 1, 1, problem.x.shape[1]), 0.5, dtype=torch.float32, device=problem.X.device)
-    model = problem.model(unit, centre=0.5)
+    u = torch.full((len(points), 1, 1, points.x.shape[1]), 0.5, dtype=torch.float32, device=points.X.device)
+    model = points.model(unit, centre=0.5)
     attack = module.FABAttack_PT(
-        model, norm=NORM_NAMES[problem.norm], n_iter=steps, eps=FIRST_EPS, seed=seed, device=u.device
+        model, norm=NORM_NAMES[points.norm], n_iter=steps, eps=FIRST_EPS, seed=seed, device=u.device
     )
     attack.target_class = None
     with seeded(seed, u.device):
-        found = attack.attack_single_run(u, problem.labels(), use_rand_start=False, is_targeted=False)
-    return problem.result((found.detach().flatten(1) - 0.5).to(unit.dtype) * unit[:, None])
+        found = attack.attack_single_run(u, points.labels(), use_rand_start=False, is_targeted=False)
+    return points.result((found.detach().flatten(1) - 0.5).to(unit.dtype) * unit[:, None])

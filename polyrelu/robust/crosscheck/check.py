@@ -26,7 +26,7 @@ STRETCHES = (1.0, 1 + 1e-6, 1 + 1e-5)  # what a float32 perturbation may need to
 
 
 class PeerFunction(Protocol):
-    """What an adapter looks like; all take ``steps`` besides."""
+    """The signature of an adapter; all take ``steps`` besides."""
 
     def __call__(self, score: Score, X: Tensor, y: Tensor, *, norm: float | str = 2.0, seed: int = 0) -> AttackResult:
         """Attack every row of ``X`` that is classified rightly."""
@@ -144,8 +144,8 @@ def _against(peer: Peer, net: Score, at: _Sample, seed: int) -> CrossCheck:
             f"{peer.library}'s {peer.name} changes the decision at row {int(at.rows[row])} with radius"
             f" {radius[row]:.9g}, below the certified {at.lower[row]:.9g} ({int(below.sum())} such points)."
         )
-    held, wrong = int((right & radius.isinf()).sum()), int((~right).sum())
-    note = f"{len(at.rows)} of {at.total} points, {wrong} wrong without any attack, {held} not broken"
+    unbroken, wrong = int((right & radius.isinf()).sum()), int((~right).sum())
+    note = f"{len(at.rows)} of {at.total} points, {wrong} wrong without any attack, {unbroken} not broken"
     median = float(radius[right].quantile(0.5, interpolation="higher")) if bool(right.any()) else math.nan
     smaller = int((radius < at.upper * (1 - LEAST_GAIN)).sum())
     return CrossCheck(peer.name, peer.library, median, smaller, seconds, note)

@@ -22,7 +22,7 @@ from polyrelu.errors import InputError
 from polyrelu.robust.core.margin import Score
 from polyrelu.robust.core.norms import NORMS
 from polyrelu.robust.core.result import AttackResult
-from polyrelu.robust.crosscheck.problem import HALF_WIDTH, Problem, seeded
+from polyrelu.robust.crosscheck.rescaled_points import HALF_WIDTH, RescaledPoints, seeded
 
 L2, L2_LINF = (2.0,), (2.0, math.inf)
 
@@ -42,7 +42,7 @@ def ddn(
     score: Score, X: Tensor, y: Tensor, *, norm: float | str = 2.0, seed: int = 0, steps: int = 200
 ) -> AttackResult:
     """Decoupled direction and norm (Rony et al. 2019), cross-entropy, l2, minimal."""
-    return _minimal(score, X, y, norm, L2, seed, lambda problem, attacks: attacks.DDNAttack(steps=steps))
+    return _minimal(score, X, y, norm, L2, seed, lambda points, attacks: attacks.DDNAttack(steps=steps))
 
 
 def fmn(
@@ -50,10 +50,10 @@ def fmn(
 ) -> AttackResult:
     """Fast minimum norm (Pintor et al. 2021), margin loss, minimal; in l2 with the projection put back."""
 
-    def attack(problem: Problem, attacks: Any) -> Any:
+    def attack(points: RescaledPoints, attacks: Any) -> Any:
         # Steps have l2 length 1; a cube's corner is sqrt(D) away.
-        step = math.sqrt(problem.x.shape[1]) if problem.norm == math.inf else 1.0
-        kind = {1.0: attacks.L1FMNAttack, 2.0: _projecting(attacks), math.inf: attacks.LInfFMNAttack}[problem.norm]
+        step = math.sqrt(points.x.shape[1]) if points.norm == math.inf else 1.0
+        kind = {1.0: attacks.L1FMNAttack, 2.0: _projecting(attacks), math.inf: attacks.LInfFMNAttack}[points.norm]
         return kind(steps=steps, max_stepsize=step)
 
     return _minimal(score, X, y, norm, NORMS, seed, attack)
@@ -64,8 +64,8 @@ def deepfool(
 ) -> AttackResult:
     """DeepFool (Moosavi-Dezfooli et al. 2016), linearised margins, 2 % overshoot, l2 or linf, minimal."""
 
-    def attack(problem: Problem, attacks: Any) -> Any:
-        kind = attacks.L2DeepFoolAttack if problem.norm == 2.0 else attacks.LinfDeepFoolAttack
+    def attack(points: RescaledPoints, attacks: Any) -> Any:
+        kind = attacks.L2DeepFoolAttack if points.norm == 2.0 else attacks.LinfDeepFoolAttack
         return kind(steps=steps, candidates=None)
 
     return _minimal(score, X, y, norm, L2_LINF, seed, attack)
@@ -78,15 +78,15 @@ def _minimal(
     norm: float | str,
     norms: tuple[float, ...],
     seed: int,
-    attack: Callable[[Problem, Any], Any],
+    attack: Callable[[RescaledPoints, Any], Any],
 ) -> AttackResult:
-    problem, foolbox = Problem(score, X, y, norm, norms), library()
-    if not len(problem):
-        return problem.result(problem.x)
-    model = foolbox.PyTorchModel(problem.model(problem.unit), bounds=(-HALF_WIDTH, HALF_WIDTH), device=problem.X.device)
-    with seeded(seed, problem.X.device):
-        u: Tensor = attack(problem, foolbox.attacks).run(model, torch.zeros_like(problem.x), problem.labels())
-    return problem.result(u.detach() * problem.unit[:, None])
+    points, foolbox = RescaledPoints(score, X, y, norm, norms), library()
+    if not len(points):
+        return points.result(points.x)
+    model = foolbox.PyTorchModel(points.model(points.unit), bounds=(-HALF_WIDTH, HALF_WIDTH), device=points.X.device)
+    with seeded(seed, points.X.device):
+        u: Tensor = attack(points, foolbox.attacks).run(model, torch.zeros_like(points.x), points.labels())
+    return points.result(u.detach() * points.unit[:, None])
 
 
 def _projecting(attacks: Any) -> Any:

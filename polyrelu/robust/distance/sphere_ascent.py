@@ -1,4 +1,4 @@
-"""The largest value of a difference of two shallow nets on the unit sphere: inside their span, from telling starts.
+"""The largest value of a difference of two shallow nets on the unit sphere, by ascent inside their span.
 
     E(x) = c f(x) - F(x),    f(x) = sum_j a_j relu(<x, u_j>)^p,   F alike (its p may differ)
 
@@ -103,8 +103,8 @@ def starts(f: NeuronSum, F: NeuronSum, generator: torch.Generator) -> Tensor:
     sums = [(part.a.clamp(min=0) if sign > 0 else part.a.clamp(max=0)) @ part.U for part in (f, F) for sign in (1, -1)]
     rows = [f.U[strongest], F.U, torch.stack(sums), F.U[first] + F.U[second], F.U[first] - F.U[second]]
     random = torch.randn(RANDOM, F.U.shape[1], generator=generator, dtype=torch.float64).to(F.U)
-    told = torch.cat(rows)
-    found = torch.cat([told, -told, random])
+    known = torch.cat(rows)
+    found = torch.cat([known, -known, random])
     return _unit(found[lengths(found, 2.0) > 1e-9])
 
 

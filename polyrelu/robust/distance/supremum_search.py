@@ -7,7 +7,8 @@ from torch import Tensor
 
 from polyrelu.robust.distance.sphere_ascent import NetDifference, NeuronSum, ascend, common_span, lift, starts
 
-STEPS, KEEP, POLISH = 90, 16, 24  # steps inside the span; how many ends go on in the whole space, and how far
+ASCENT_STEPS, FINAL_STEPS = 90, 24  # inside the span; then in the whole space
+KEPT_ENDS = 16  # ends of the first that go on
 
 
 class SupremumSearch:
@@ -36,11 +37,11 @@ class SupremumSearch:
         self.evaluations += len(X)
 
     def climb_at(self, c: float) -> None:
-        """Look for the largest |c f - F| from all starts and the ends of earlier climbs."""
-        ends, spent = ascend(NetDifference(*self.small, c), self.pool, STEPS, self.generator, self.leans)
-        self.pool = torch.cat([self.pool, ends[:KEEP]])
-        lifted = lift(ends[:KEEP], self.basis, self.generator)
-        tops, more = ascend(NetDifference(self.f, self.F, c), lifted, POLISH, self.generator, inside=False)
+        """Search for the largest |c f - F| from all starts and the ends of earlier climbs."""
+        ends, spent = ascend(NetDifference(*self.small, c), self.pool, ASCENT_STEPS, self.generator, self.leans)
+        self.pool = torch.cat([self.pool, ends[:KEPT_ENDS]])
+        lifted = lift(ends[:KEPT_ENDS], self.basis, self.generator)
+        tops, more = ascend(NetDifference(self.f, self.F, c), lifted, FINAL_STEPS, self.generator, inside=False)
         self.evaluations += spent + more
         self.add(tops)
 

@@ -5,7 +5,7 @@ r"""Classifiers that were fitted elsewhere: as modules that can be attacked, wit
                       changes that leave the last input alone are some of all, so a radius proven for f_1 holds
     after x -> A x    r_x >= r_z / |A|, |A| the largest stretch of a perturbation
 
-A module here is an ``nn.Sequential`` of plain layers in float64: one look at its layers says what can be proven. Proven
+A module here is an ``nn.Sequential`` of plain layers in float64: its layers say what can be proven. Proven
 is what a class says that is known by identity and unchanged (`robust.core.integrity`), for real arithmetic with the
 stored weights; the rounding of what is computed here is taken off the radius.
 """
@@ -33,7 +33,7 @@ from polyrelu.robust.core.integrity import NETS, altered
 from polyrelu.robust.core.margin import check_points, margin_of
 from polyrelu.robust.core.model_copy import QUERY
 from polyrelu.robust.core.norms import check_norm, dual
-from polyrelu.robust.external.affine import TINY, Affine, folded, growth, size_above, stored
+from polyrelu.robust.external.affine_map import TINY, AffineMap, folded, growth, size_above, stored
 from polyrelu.robust.external.readers import layers_of
 from polyrelu.robust.external.weights import affine_layer, call_with_feature_names
 
@@ -122,7 +122,7 @@ def provable(net: nn.Module) -> bool:
 
 
 def is_linear(module: nn.Module) -> bool:
-    """Affine maps alone, of which closed forms are exact; duels of three classes and more are proven, not exact."""
+    """AffineMap maps alone, of which closed forms are exact; duels of three classes and more are proven, not exact."""
     return not folded(_plain(module))[1]
 
 
@@ -190,7 +190,7 @@ def _proven(layers: list[nn.Module], X: Tensor, y: Tensor, norm: float, prove: P
     return None
 
 
-def _linear(affine: Affine, X: Tensor, y: Tensor, norm: float) -> Tensor:
+def _linear(affine: AffineMap, X: Tensor, y: Tensor, norm: float) -> Tensor:
     """margin / |w_y - w_c|_dual, the least over rivals."""
     (logits, wrong), (A, B) = affine.values(X), (affine.A, affine.B)
     if len(A) == 1:
@@ -202,7 +202,7 @@ def _linear(affine: Affine, X: Tensor, y: Tensor, norm: float) -> Tensor:
     return _nearest(margins, slopes[y], y)
 
 
-def _duels(duels: OneVersusOne, affine: Affine, X: Tensor, y: Tensor, norm: float) -> Tensor:
+def _duels(duels: OneVersusOne, affine: AffineMap, X: Tensor, y: Tensor, norm: float) -> Tensor:
     """The first lost duel: a class that wins all of them is the answer; where it does not, nothing is proven."""
     sizes = duels.duels(affine.slopes(affine.A, affine.B, dual(norm))[None]).abs()[0]
     rows = torch.arange(len(X), device=X.device)
@@ -221,7 +221,7 @@ def _ratios(margins: Tensor, slopes: Tensor) -> Tensor:
     return torch.where(margins > 0, torch.where((slopes > 0) & margins.isfinite(), ratio, torch.inf), 0.0)
 
 
-def _hidden(affine: Affine, last: nn.Linear, X: Tensor, y: Tensor, norm: float, prove: Prove) -> Tensor:
+def _hidden(affine: AffineMap, last: nn.Linear, X: Tensor, y: Tensor, norm: float, prove: Prove) -> Tensor:
     """V relu(A x + a) + c by way of its PolyReLUNet; where A is a product, less what rounding may have changed in it.
 
     |a_j + A_j x - true| <= e_j + g B_j |x|, and g |B_j|_dual R more on a ball; the margin differs by at most the sum of

@@ -27,7 +27,7 @@ from polyrelu.robust.external.weights import affine_layer, call_with_feature_nam
 
 PROBES = 8  # random rows
 FITS = 1e-8  # of the size of the terms: how near a kernel machine must come to its decision function
-DECADES, TRIED = 3, 121  # where gamma is looked for, around that of the support vectors, and how finely at first
+DECADES, TRIED = 3, 121  # where gamma is searched, around that of the support vectors, and how finely at first
 
 
 def svm_layers(model: Any) -> Iterator[nn.Module]:

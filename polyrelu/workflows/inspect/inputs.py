@@ -17,7 +17,7 @@ from polyrelu.bias import (
     Decoupling,
     Layer,
     Subclasses,
-    UniversalDirection,
+    UniversalRadii,
     alignment,
     decoupling,
     estimate_subclasses,
@@ -115,7 +115,7 @@ class Subject:
         return alignment(self.poly, self.placed)
 
     @cached_property
-    def universal(self) -> UniversalDirection:
+    def universal(self) -> UniversalRadii:
         """The universal direction and where the net breaks along it."""
         return universal(self.subclasses.centres, self.subclasses.labels, self.net)
 

@@ -12,7 +12,7 @@ from polyrelu.data import OrthonormalMixture
 from polyrelu.errors import InputError
 from polyrelu.nets import CentreClassifier, PolyReLUNet
 from polyrelu.robust import NORMS, AttackStatus, lengths, margin_of
-from polyrelu.robust.attacks import APGD, FrankWolfe, Nearest, Rivals, Zero, strongest
+from polyrelu.robust.attacks import APGD, FrankWolfe, LikeliestRivals, Nearest, Zero, strongest
 from polyrelu.robust.attacks.contract import AttackArguments
 from polyrelu.robust.core import dual, lowest
 
@@ -141,7 +141,7 @@ def test_rivals_are_ordered_by_where_the_linearised_margin_falls():
     X, y = torch.tensor([[1.0, 2.0]]), torch.tensor([0])  # margins 1 and 6, which a step r lowers by r and 3 r
     for radius, first in ((0.5, 1), (4.0, 2)):
         task = AttackArguments(2.0, None, None, 0, None).task(net, X, y, radius)
-        assert [int(target) for _, target in Rivals(2).anchors(task)] == [first, 3 - first]
+        assert [int(target) for _, target in LikeliestRivals(2).anchors(task)] == [first, 3 - first]
 
 
 def test_the_nearest_rows_of_every_other_class():

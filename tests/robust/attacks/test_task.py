@@ -10,7 +10,7 @@ from torch import Tensor
 
 from polyrelu.errors import InputError, require
 from polyrelu.robust import LabelledRows, check_points, lengths, margin_of
-from polyrelu.robust.attacks import Task
+from polyrelu.robust.attacks import AttackTask
 from polyrelu.robust.attacks.task import BestFound, CountedScore
 from polyrelu.robust.core import lowest, project, steepest, to_hyperplane, unit
 
@@ -21,13 +21,13 @@ def draws(n: int, dim: int, seed: int = 0) -> Tensor:
     return torch.randn(n, dim, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
-def task(norm: float, radius: Tensor | None, bounds: tuple[float, float] | None, X: Tensor | None = None) -> Task:
+def task(norm: float, radius: Tensor | None, bounds: tuple[float, float] | None, X: Tensor | None = None) -> AttackTask:
     X = draws(6, 5).clamp(-0.9, 0.9) if X is None else X
     y = torch.ones(len(X), dtype=X.dtype)
     y[0] = -1
     score = CountedScore(lambda Z: Z.sum(dim=1))
     rows, best = torch.arange(len(X)), BestFound.none(X)
-    return Task(
+    return AttackTask(
         score=score,
         X=X,
         y=y,

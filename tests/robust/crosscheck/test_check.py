@@ -16,7 +16,7 @@ from polyrelu.nets import CentreClassifier, PolyReLUNet
 from polyrelu.robust import AttackStatus, BoundsInconsistentError, Bracket, BracketStatus, lengths, margin_of
 from polyrelu.robust.core import dual
 from polyrelu.robust.crosscheck import PEERS, cross_check
-from polyrelu.robust.crosscheck.problem import Problem
+from polyrelu.robust.crosscheck.rescaled_points import RescaledPoints
 
 ABSENT = [name for name in ("foolbox", "pyautoattack") if importlib.util.find_spec(name) is None]
 needs_peers = pytest.mark.skipif(bool(ABSENT), reason=f'not installed: {ABSENT}; pip install "polyrelu[crosscheck]"')
@@ -139,10 +139,10 @@ def test_a_constant_score_is_held(name, outputs):
 
 def test_a_success_that_does_not_flip_is_held():
     score, X, y, exact = linear(0.0, 1.0, torch.float64, rows=3)
-    problem = Problem(score, X, y, 2)
+    points = RescaledPoints(score, X, y, 2)
     away = torch.autograd.functional.jacobian(lambda x: (y * score(x)).sum(), X)
     away = -away / lengths(away, 2.0)[:, None] * exact(2.0)[0][:, None]
-    result = problem.result(away * torch.tensor([1.001, 0.999, torch.nan], dtype=torch.float64)[:, None])
+    result = points.result(away * torch.tensor([1.001, 0.999, torch.nan], dtype=torch.float64)[:, None])
     assert result.status == (AttackStatus.BROKEN, AttackStatus.HELD, AttackStatus.HELD)
     assert result.radius[0] == lengths((X + result.perturbation) - X, 2.0)[0]
 

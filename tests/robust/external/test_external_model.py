@@ -297,14 +297,14 @@ import resource, numpy as np, torch
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
-from polyrelu.robust.external.external_model import as_module, certified, codes
+from polyrelu.robust.external.external_model import as_module, certified, label_codes
 X = np.random.default_rng(0).standard_normal((40, 20_000)).astype(np.float64); y = np.arange(40) % 3
 model = make_pipeline(StandardScaler(), RobustScaler(), MinMaxScaler(), MaxAbsScaler(), LogisticRegression(max_iter=2))
 import warnings; warnings.simplefilter("ignore"); model.fit(X, y)
 small = torch.from_numpy(X[:, :9])
 certified(make_pipeline(StandardScaler(), LogisticRegression()).fit(small.numpy(), y), small, torch.from_numpy(y))
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-module, labels = as_module(model, X), codes(y, model.classes_, 3)
+module, labels = as_module(model, X), label_codes(y, model.classes_, 3)
 assert sum(one.numel() for one in [*module.parameters(), *module.buffers()]) == (4 * 3 + 3) * 20_000 + 3
 for norm in (1, 2, float("inf")):
     assert (certified(model, torch.from_numpy(X), labels, norm) > 0).sum() > 30

@@ -24,7 +24,7 @@ from polyrelu.robust.core import dual
 from polyrelu.robust.core.external_layers import Diagonal
 from polyrelu.robust.external import certified, label_codes
 from polyrelu.robust.external import external_model as foreign
-from polyrelu.robust.external.affine import folded
+from polyrelu.robust.external.affine_map import folded
 
 RANDOM = np.random.default_rng(0)
 NAMES = np.array(["ash", "birch"])

@@ -19,7 +19,7 @@ from polyrelu.errors import InputError
 from polyrelu.nets import PolyReLUNet
 from polyrelu.robust.core.external_layers import Diagonal
 from polyrelu.robust.external import as_module
-from polyrelu.robust.external.affine import folded, growth, size_above
+from polyrelu.robust.external.affine_map import folded, growth, size_above
 from polyrelu.robust.external.external_model import _hidden, _linear
 from polyrelu.robust.external.weights import affine_layer
 

@@ -24,7 +24,7 @@ TINY = 2.0**-1022
 
 @final
 @dataclass(frozen=True, eq=False)
-class Affine:
+class AffineMap:
     """x -> A x + a.
 
     layers : `nn.Linear` and `Diagonal`, first to last
@@ -67,7 +67,7 @@ class Affine:
         return float(sum(parts)) * (1 + growth(sum(self.A.shape))) + sum(self.A.shape) * TINY
 
 
-def folded(layers: list[nn.Module]) -> tuple[Affine | None, list[nn.Module]]:
+def folded(layers: list[nn.Module]) -> tuple[AffineMap | None, list[nn.Module]]:
     """The leading affine layers as one (None where there is none), and the layers after them."""
     A = B = None
     terms, number = 0, 0
@@ -87,7 +87,7 @@ def folded(layers: list[nn.Module]) -> tuple[Affine | None, list[nn.Module]]:
     if A is None or B is None:
         return None, layers
     exact = number == 1 and type(layers[0]) is nn.Linear
-    return Affine(tuple(layers[:number]), A, B, 0.0 if exact else growth(terms)), layers[number:]
+    return AffineMap(tuple(layers[:number]), A, B, 0.0 if exact else growth(terms)), layers[number:]
 
 
 def stored(layer: nn.Module) -> tuple[Tensor, Tensor]:

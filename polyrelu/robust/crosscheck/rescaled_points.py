@@ -30,7 +30,7 @@ RAY_LENGTHS = 4  # lengths tried along the gradient when looking for the unit, e
 
 
 @final
-class Problem:
+class RescaledPoints:
     """The rows of ``X`` that ``score`` gets right, in coordinates of their own.
 
     unit : (m,) how far the plain steepest-descent ray goes until the decision changes, up to the next power of 2 (so
@@ -84,9 +84,9 @@ class Problem:
             return -(self.label * logits)[:, None]
         return logits.gather(1, self.others) - logits.gather(1, self.label[:, None])
 
-    def model(self, unit: Tensor, *, centre: float = 0.0) -> Model:
+    def model(self, unit: Tensor, *, centre: float = 0.0) -> RescaledScore:
         """The rows' score as a module of u = centre + d / unit."""
-        return Model(self, unit, centre)
+        return RescaledScore(self, unit, centre)
 
     def check(self, d: Tensor) -> tuple[Tensor, Tensor]:
         """Whether x + d, as it is in the dtype of X, changes the decision; and its true distance from x, float64.
@@ -131,22 +131,22 @@ class Problem:
 
 
 @final
-class Model(nn.Module):
+class RescaledScore(nn.Module):
     """Logits (m, C) of all rows at once as a function of their own coordinates u (m, ...)."""
 
-    def __init__(self, problem: Problem, unit: Tensor, centre: float) -> None:
+    def __init__(self, points: RescaledPoints, unit: Tensor, centre: float) -> None:
         super().__init__()
-        self._problem = (problem,)  # in a tuple: moving or switching this module must not reach the user's net
+        self._points = (points,)  # in a tuple: moving or switching this module must not reach the user's net
         self.unit, self.centre = unit, centre
         self.eval()
 
     def forward(self, u: Tensor) -> Tensor:
         """The other classes, then the own class at 0; in the dtype of ``u``."""
-        problem = self._problem[0]
-        if len(u) != len(problem):
-            raise RuntimeError(f"An attack asked for {len(u)} of {len(problem)} rows: rows must stay together.")
-        d = (u.reshape(len(u), -1) - self.centre).to(problem.x.dtype) * self.unit[:, None]
-        relative = problem.relative(problem.logits_at(problem.x + d)) * problem.weight[:, None]
+        points = self._points[0]
+        if len(u) != len(points):
+            raise RuntimeError(f"An attack asked for {len(u)} of {len(points)} rows: rows must stay together.")
+        d = (u.reshape(len(u), -1) - self.centre).to(points.x.dtype) * self.unit[:, None]
+        relative = points.relative(points.logits_at(points.x + d)) * points.weight[:, None]
         return torch.cat([relative, torch.zeros_like(relative[:, :1])], dim=1).to(u.dtype)
 
 
@@ -157,19 +157,19 @@ class _InputGradient(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, problem: Problem) -> Tensor:
+    def forward(ctx: Any, x: Tensor, points: RescaledPoints) -> Tensor:
         """The score at x, with a graph kept aside."""
         with torch.enable_grad():
             ctx.x = x.detach().requires_grad_()
-            ctx.out = problem.score(ctx.x)
-        ctx.problem = problem
+            ctx.out = points.score(ctx.x)
+        ctx.points = points
         out: Tensor = ctx.out.detach()
         return out
 
     @staticmethod
     def backward(ctx: Any, *given: Any) -> tuple[Tensor, None]:
         """One gradient pass; the graph stays, since FAB asks for one class after the other."""
-        ctx.problem.passes += len(ctx.x)
+        ctx.points.passes += len(ctx.x)
         if not ctx.out.requires_grad:
             return torch.zeros_like(ctx.x), None
         (slope,) = torch.autograd.grad(ctx.out, ctx.x, given[0], retain_graph=True)
