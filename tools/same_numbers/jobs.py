@@ -1,4 +1,4 @@
-"""What is compared, with fixed seeds: training, brackets, heads, claims. Run in each tree: ``python jobs.py NAME``.
+"""What is compared: training, brackets, heads, claims; fixed seeds. Run in each tree: ``python jobs.py NAME THREADS``.
 
 Only the top-level names of polyrelu and its command line are used, so that trees of different layouts can be compared.
 Every job prints one JSON object; floating numbers stand as hexadecimal text, so equal text means equal bits.
@@ -183,5 +183,5 @@ JOBS: dict[str, Callable[[], dict[str, Any]]] = {
 if __name__ == "__main__":
     import torch
 
-    torch.set_num_threads(1)
+    torch.set_num_threads(int(sys.argv[2]))
     sys.stdout.write(json.dumps(plain(JOBS[sys.argv[1]]()), sort_keys=True))
