@@ -25,7 +25,7 @@ from polyrelu.bias.decomposition import (
 from polyrelu.bias.decoupling import Decoupling, decoupling
 from polyrelu.bias.first_layer import Neurons, neurons_of
 from polyrelu.bias.homogeneity import TRIAL_ROWS, Layer, UnitNormNet, layers, unit_norm_net
-from polyrelu.bias.kkt import KKT, Certificate, kkt
+from polyrelu.bias.kkt import KKT, KKTCertificate, kkt
 from polyrelu.bias.lipschitz import Lipschitz, lipschitz, lipschitz_radius
 from polyrelu.bias.margins import (
     LARGEST_LOSS,
@@ -67,11 +67,11 @@ __all__ = [
     "TRIAL_ROWS",
     "Alignment",
     "Balance",
-    "Certificate",
     "Cones",
     "Correlation",
     "Decomposition",
     "Decoupling",
+    "KKTCertificate",
     "Layer",
     "Learned",
     "Lipschitz",

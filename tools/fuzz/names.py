@@ -25,15 +25,15 @@ FIRST = {"net", "score", "model", "f", "X", "data", "trajectory", "history", "br
 OWNED = {"Tensor", "Dataset", "nn.Module", "Module", "Net", "PolyReLUNet", "Score", "Trajectory", "History",
          "Bracket",
          "float", "int", "str", "bool", "None", "Path", "ArrayLike", "Any", "OrthonormalMixture", "Sequence",
-         "Shallow",
+         "ReducedNet",
          "Self", "Until", "torch.Tensor", "npt.NDArray", "slice", "torch.dtype", "PoolSource", "Array", "Mapping",
          "dict"}  # fmt: skip
 STEPS = {"Arithmetic", "AttackResult", "Band", "Flat", "LabelledRows", "Opaque", "RadiusBounds", "RadiusRange",
-         "RootLipschitz", "Shallow", "answer", "boundary_attack", "by_class", "check_bounds", "certificate", "certify",
-         "check_initialised", "check_norm", "check_points", "check_pool", "class_sums", "classes_of", "copied",
-         "decisions", "dual", "fill", "fitting", "flip_radii", "general_attack", "gradient_to_margin", "images",
-         "inputs", "krylov_radius", "krylov_radius_against", "lengths", "logits", "lowest", "margin_of", "odd_map",
-         "phi", "project", "pulls", "recheck", "require_genuine", "restore", "steepest", "steps_between",
+         "LipschitzConstants", "ReducedNet", "answer", "boundary_attack", "by_class", "check_bounds", "certificate",
+         "certify", "check_initialised", "check_norm", "check_points", "check_pool", "class_sums", "classes_of",
+         "copied", "decisions", "dual", "fill", "fitting", "flip_radii", "general_attack", "gradient_to_margin",
+         "images", "inputs", "krylov_radius", "krylov_radius_against", "lengths", "logits", "lowest", "margin_of",
+         "odd_map", "phi", "project", "pulls", "recheck", "require_genuine", "restore", "steepest", "steps_between",
          "to_hyperplane", "unit", "with_neurons", "without_branching"}  # fmt: skip
 
 

@@ -35,18 +35,18 @@ FOREIGN = ("certified", "as_module", "label_codes", "folded")
 HEADS = ("test_estimator_proof", "test_estimator_head", "test_terms_provable")
 PROVABLE = ("Provable.certify", "Provable._unproven", "Provable.robust_score", "Provable._arithmetic")
 TARGETS = (
-    Target("Placed", BOUND, ("Neurons", "root_lipschitz_radius", "Arithmetic", "EXECUTED")),
+    Target("ScaledPoints", BOUND, ("ScaledNet", "root_lipschitz_radius", "Arithmetic", "EXECUTED")),
     Target("arithmetic_of", BOUND | READER, ("Arithmetic", "EXECUTED")),
     Target(
         "root_lipschitz_radius",
         BOUND,
-        ("root_lipschitz_radius", "RootLipschitz", "steepest_falls"),
+        ("root_lipschitz_radius", "LipschitzConstants", "steepest_falls"),
         search=("_typical",),
     ),
     Target("linear_radius", BOUND, ("linear_radius", "certified_radius"), search=("_first",)),
-    Target("quadratic_radius", BOUND, ("quadratic_radius",), search=("_search", "Rows.tangent")),
+    Target("quadratic_radius", BOUND, ("quadratic_radius",), search=("_search", "QuadraticRows.tangent")),
     Target("krylov_radius", BOUND, ("krylov_radius", "krylov_radius_against"), search=("_search",)),
-    Target("Relaxation", BOUND, ("Relaxation", "solve"), search=("overstated", "_State.advance", "solve")),
+    Target("Relaxation", BOUND, ("Relaxation", "solve"), search=("overstated", "_NewtonSearch.advance", "solve")),
     Target("Ball", BOUND, ("Ball", "certify", "leader_weights"), search=("_steepness",)),
     Target(
         "leader_weights",
@@ -57,7 +57,7 @@ TARGETS = (
     Target("centre_radius", BOUND | READER, ("centre_radius", "average_radius")),
     Target("least_cost", BOUND, ("centre_radius",)),
     Target("own_root", BOUND, ("centre_radius",)),
-    Target("reduce", BOUND, ("reduce", "Shallow")),
+    Target("reduce", BOUND, ("reduce", "ReducedNet")),
     Target("bracket", BOUND | READER, ("bracket", "check_bounds"), search=("MonotoneProgress.__call__",)),
     Target("to_hyperplane", BOUND, ("to_hyperplane", "lowest")),
     Target(

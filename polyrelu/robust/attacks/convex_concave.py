@@ -26,7 +26,7 @@ from polyrelu.robust.attacks.starts import Anchor
 from polyrelu.robust.attacks.task import AttackTask
 from polyrelu.robust.core.margin import margin_of
 from polyrelu.robust.core.norms import lengths
-from polyrelu.robust.core.reduced_net import Ray, Rows, Shallow, reduce
+from polyrelu.robust.core.reduced_net import Ray, ReducedNet, ReducedRows, reduce
 
 LADDER = (1e-6, 1e-5, 3e-4, 1e-3, 1e-2, 0.1, 0.4)
 
@@ -110,7 +110,7 @@ class Perturbations(NamedTuple):
 
 
 def lifted_perturbations(
-    net: nn.Module, shallow: Shallow, X: Tensor, y: Tensor, rows: Rows, found: BoundaryPoints
+    net: nn.Module, shallow: ReducedNet, X: Tensor, y: Tensor, rows: ReducedRows, found: BoundaryPoints
 ) -> Perturbations:
     """The best of each point's rows, in the original space, checked with the float64 ``net`` itself.
 
@@ -129,7 +129,7 @@ def lifted_perturbations(
     return broken
 
 
-def shortest_steps(rows: Rows, found: BoundaryPoints) -> Tensor:
+def shortest_steps(rows: ReducedRows, found: BoundaryPoints) -> Tensor:
     """(n, k): the shortest step of each point that breaks the reduced net; 0 where there is none."""
     n = int(rows.point.max()) + 1
     radius = torch.where(found.breaks, found.radius, torch.inf)

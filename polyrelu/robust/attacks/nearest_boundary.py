@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from polyrelu.robust.core.norms import lengths
-from polyrelu.robust.core.reduced_net import Rows, Shallow
+from polyrelu.robust.core.reduced_net import ReducedNet, ReducedRows
 from polyrelu.robust.core.relaxation import Relaxation, solve
 from polyrelu.robust.core.single_thread import single_threaded
 
@@ -42,7 +42,7 @@ class ClassTerms:
         return ClassTerms(self.own[keep], self.opposite[keep], self.own_constant[keep], self.opposite_constant[keep])
 
 
-def class_terms(net: Shallow, rows: Rows) -> ClassTerms:
+def class_terms(net: ReducedNet, rows: ReducedRows) -> ClassTerms:
     """P and N of each row. With input normalisation a bias counts |z|^(p-1) times; here at |z| = |x|."""
     beta = rows.beta * (rows.length.pow(net.p - 1) if net.normalised else 1.0)
     zero = torch.zeros_like(beta)
@@ -70,7 +70,7 @@ class BoundaryPoints(NamedTuple):
     breaks: Tensor
 
 
-def nearest_boundary_points(net: Shallow, rows: Rows, starts: int = 8) -> BoundaryPoints:
+def nearest_boundary_points(net: ReducedNet, rows: ReducedRows, starts: int = 8) -> BoundaryPoints:
     """The nearest breaking point of each row over all starts; after a few steps only the best starts go on."""
     small = len(rows) * starts * net.groups < MANY
     scaled = rows.scaled(net)
@@ -78,7 +78,7 @@ def nearest_boundary_points(net: Shallow, rows: Rows, starts: int = 8) -> Bounda
     return BoundaryPoints(found.z * scaled.scale[:, None], found.radius * scaled.scale, found.breaks)
 
 
-def _nearest(net: Shallow, rows: Rows, starts: int) -> BoundaryPoints:
+def _nearest(net: ReducedNet, rows: ReducedRows, starts: int) -> BoundaryPoints:
     part = class_terms(net, rows)
     zeta = _tangents(net, rows, part, starts)
     R, S, k = zeta.shape
@@ -102,7 +102,7 @@ def _nearest(net: Shallow, rows: Rows, starts: int) -> BoundaryPoints:
     return BoundaryPoints(found.z[best], found.radius[best], found.breaks[best])
 
 
-def likeliest_rivals(net: Shallow, rows: Rows, count: int) -> Rows:
+def likeliest_rivals(net: ReducedNet, rows: ReducedRows, count: int) -> ReducedRows:
     """The rows of the ``count`` rivals of each point that seem nearest: by margin / |gradient|, a first step."""
     part, T = class_terms(net, rows), rows.s @ net.C.T
     own, up = power_root(T, part.own, part.own_constant, net.p)
@@ -113,13 +113,13 @@ def likeliest_rivals(net: Shallow, rows: Rows, count: int) -> Rows:
     return rows.only((best + rivals * torch.arange(n)[:, None]).flatten())
 
 
-def project_on_linearised(net: Shallow, s: Tensor, part: ClassTerms, zeta: Tensor, steps: int = 12) -> Tensor:
+def project_on_linearised(net: ReducedNet, s: Tensor, part: ClassTerms, zeta: Tensor, steps: int = 12) -> Tensor:
     """Projection of s on {pi_P(z) <= <zeta, z>}."""
     return _walk(net, s, part, zeta, steps, fixed=True)
 
 
 def convex_concave_steps(
-    net: Shallow, s: Tensor, part: ClassTerms, zeta: Tensor, z: Tensor | None = None
+    net: ReducedNet, s: Tensor, part: ClassTerms, zeta: Tensor, z: Tensor | None = None
 ) -> BoundaryPoints:
     """Convex-concave steps from the tangents ``zeta`` (at ``z``), then along the ray to where the sign turns."""
     z = _walk(net, s, part, zeta, CONVEX_CONCAVE_STEPS, fixed=False, z=z)
@@ -129,7 +129,7 @@ def convex_concave_steps(
     return found
 
 
-def _settle_kinks(net: Shallow, s: Tensor, part: ClassTerms, found: BoundaryPoints) -> None:
+def _settle_kinks(net: ReducedNet, s: Tensor, part: ClassTerms, found: BoundaryPoints) -> None:
     """p < 2: own terms that should end at 0 are stepped over to and fro; project there by Newton's method instead."""
     again = _walk(net, s, part, torch.zeros_like(s), 1, fixed=False, z=found.z, tangent=True)
     left = ((again - found.z).abs().amax(dim=1) > 1e-6 * s.abs().amax(dim=1)).nonzero()[:, 0]
@@ -156,7 +156,7 @@ def _settle_kinks(net: Shallow, s: Tensor, part: ClassTerms, found: BoundaryPoin
 
 
 def _walk(
-    net: Shallow,
+    net: ReducedNet,
     s: Tensor,
     part: ClassTerms,
     zeta: Tensor,
@@ -197,7 +197,7 @@ def _walk(
     return z
 
 
-def ray_to_boundary(net: Shallow, s: Tensor, part: ClassTerms, z: Tensor) -> BoundaryPoints:
+def ray_to_boundary(net: ReducedNet, s: Tensor, part: ClassTerms, z: Tensor) -> BoundaryPoints:
     """s + c (z - s) with the smallest c near 1 at which the reduced margin is <= 0."""
     way = z - s
     pre, ahead = s @ net.C.T, way @ net.C.T
@@ -224,7 +224,7 @@ def ray_to_boundary(net: Shallow, s: Tensor, part: ClassTerms, z: Tensor) -> Bou
     return BoundaryPoints(z, lengths(z - s, 2.0), found)
 
 
-def _tangents(net: Shallow, rows: Rows, part: ClassTerms, starts: int) -> Tensor:
+def _tangents(net: ReducedNet, rows: ReducedRows, part: ClassTerms, starts: int) -> Tensor:
     """First tangents (R, S, k): the most promising single opposite directions, their sum, and the tangent at s."""
     C, p = net.C, net.p
     T = rows.s @ C.T

@@ -17,13 +17,13 @@ from polyrelu.robust.attacks import (
 )
 from polyrelu.robust.core.margin import margin_of
 from polyrelu.robust.core.norms import unit
-from polyrelu.robust.core.reduced_net import Rows, Shallow
+from polyrelu.robust.core.reduced_net import ReducedNet, ReducedRows
 
 SEEK = 64  # directions along which points that nothing broke are sought
 
 
 def attack_through_proof(
-    net: PolyReLUNet, shallow: Shallow, X: Tensor, y: Tensor, rows: Rows, z: Tensor
+    net: PolyReLUNet, shallow: ReducedNet, X: Tensor, y: Tensor, rows: ReducedRows, z: Tensor
 ) -> Perturbations:
     """Through the points a proof hangs on, straight and by convex-concave steps from there."""
     part = class_terms(shallow, rows)
@@ -36,7 +36,7 @@ def attack_through_proof(
 
 
 def search_along_directions(
-    net: PolyReLUNet, shallow: Shallow, X: Tensor, y: Tensor, rows: Rows, broken: Perturbations
+    net: PolyReLUNet, shallow: ReducedNet, X: Tensor, y: Tensor, rows: ReducedRows, broken: Perturbations
 ) -> None:
     """For points nothing has broken: the nearest broken one among points along the net's directions, near and far.
 
@@ -78,6 +78,6 @@ def search_along_directions(
             here = margin_of(net(X + middle[:, None] * D), y) <= 0
         low, high = torch.where(here, low, middle), torch.where(here, middle, high)
     broken.improve(lost, verified(net, X, y, high[:, None] * D))
-    mine, some = rows.of(lost)
+    mine, some = rows.at_points(lost)
     z = ((X + high[:, None] * D - shallow.centre) @ shallow.Q.T)[some.point]
     broken.improve(lost, attack_through_proof(net, shallow, X, y, some, z))

@@ -30,7 +30,7 @@ from polyrelu.robust.certify.branch_and_bound import certify
 from polyrelu.robust.certify.contract import Budget, Job
 from polyrelu.robust.certify.table import CERTIFICATES, without_branching
 from polyrelu.robust.core.norms import lengths
-from polyrelu.robust.core.reduced_net import Rows, Shallow
+from polyrelu.robust.core.reduced_net import ReducedNet, ReducedRows
 
 Prove = Callable[[Job], Tensor]  # radii of the points of a job, whose perturbation an attack has found
 GeneralAttack = Callable[[Tensor], Perturbations]  # on the points of these numbers
@@ -111,7 +111,13 @@ class _Branching:
     """Branch and bound for some points, and what brings its bounds nearer to those of the attack ``broken``."""
 
     def __init__(
-        self, job: Job, net: PolyReLUNet, reduced: Shallow, rows: Rows, near: BoundaryPoints, broken: Perturbations
+        self,
+        job: Job,
+        net: PolyReLUNet,
+        reduced: ReducedNet,
+        rows: ReducedRows,
+        near: BoundaryPoints,
+        broken: Perturbations,
     ) -> None:
         self.job, self.net, self.reduced, self.rows, self.near, self.broken = job, net, reduced, rows, near, broken
         budget = job.budget
@@ -138,7 +144,7 @@ class _Branching:
         """Another attack through the points that the proof hangs on."""
         short = self.apart(self.job.tol)
         if len(short):
-            mine, some = self.rows.of(short)
+            mine, some = self.rows.at_points(short)
             X, y = self.job.X[short], self.job.y[short]
             self.broken.improve(short, attack_through_proof(self.net, self.reduced, X, y, some, self.hardest[mine]))
 
@@ -163,7 +169,7 @@ class _Branching:
             if not len(far) or left == 0:
                 break
             budget = Budget(self.round_nodes, None if left is None else left / len(far))
-            mine, some = self.rows.of(far)
+            mine, some = self.rows.at_points(far)
             lower, upper = self.lower[far], self.broken.radius[far]
             ball = torch.where(lower > upper / 64, (lower * upper).sqrt(), upper / 8)
             ball = torch.where(ball.isfinite(), ball, 2 * lower + lengths(X[far], 2.0) / 8)
@@ -192,7 +198,7 @@ class _Branching:
         self.lower[points] = torch.maximum(self.lower[points], radius)
 
 
-def _blurred(reduced: Shallow, job: Job, rows: Rows) -> Tensor:
+def _blurred(reduced: ReducedNet, job: Job, rows: ReducedRows) -> Tensor:
     """(n,) bool: points whose margin the reduction may blur by half, and so cannot lead an attack on them.
 
     Beside one huge neuron all faint ones fall into few groups, but where the huge one is silent they decide alone.

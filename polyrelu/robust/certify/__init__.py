@@ -5,7 +5,7 @@ from polyrelu.robust.certify.closed_form import average_radius, centre_radius
 from polyrelu.robust.certify.contract import Budget, Certificate
 from polyrelu.robust.certify.krylov import krylov_radius, krylov_radius_against
 from polyrelu.robust.certify.linear import linear_radius
-from polyrelu.robust.certify.lipschitz import RootLipschitz, root_lipschitz_radius
+from polyrelu.robust.certify.lipschitz import LipschitzConstants, root_lipschitz_radius
 from polyrelu.robust.certify.quadratic import quadratic_radius
 from polyrelu.robust.certify.table import CERTIFICATES, certified_radius, without_branching
 
@@ -13,7 +13,7 @@ __all__ = [
     "CERTIFICATES",
     "Budget",
     "Certificate",
-    "RootLipschitz",
+    "LipschitzConstants",
     "average_radius",
     "centre_radius",
     "certified_radius",

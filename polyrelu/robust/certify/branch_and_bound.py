@@ -28,9 +28,9 @@ from torch import Tensor
 from polyrelu.nets import PolyReLUNet
 from polyrelu.robust.attacks import lifted_perturbations, nearest_boundary_points, project_on_linearised
 from polyrelu.robust.certify.contract import Budget, Certificate, Job, silent
-from polyrelu.robust.certify.lipschitz import RootLipschitz
+from polyrelu.robust.certify.lipschitz import LipschitzConstants
 from polyrelu.robust.certify.root_relaxation import Ball, boxed
-from polyrelu.robust.core.reduced_net import Rows, Shallow, reduce
+from polyrelu.robust.core.reduced_net import ReducedNet, ReducedRows, reduce
 from polyrelu.robust.core.relaxation import Relaxation, overstated
 from polyrelu.robust.core.single_thread import single_threaded
 
@@ -68,7 +68,7 @@ class BranchAndBound(Certificate):
         assert isinstance(net, PolyReLUNet)
         reduced = reduce(net, job.tol, job.arithmetic) if job.reduced is None else job.reduced
         if reduced.groups == 0:
-            return RootLipschitz.of(net, job.norm, job.arithmetic).radius(X, y)
+            return LipschitzConstants.from_net(net, job.norm, job.arithmetic).radius(X, y)
         rows = reduced.rows(X, y)
         near = nearest_boundary_points(reduced, rows)
         upper = lifted_perturbations(net, reduced, X, y, rows, near).radius
@@ -78,10 +78,10 @@ class BranchAndBound(Certificate):
 
 @single_threaded
 def certify(
-    net: Shallow,
+    net: ReducedNet,
     X: Tensor,
     y: Tensor,
-    rows: Rows,
+    rows: ReducedRows,
     z: Tensor,
     upper: Tensor,
     *,
@@ -112,7 +112,7 @@ def certify(
     best = torch.where(ball.value + ball.part.own_constant > FAINT, best, 0.0)
     least = torch.full((len(X),), torch.inf, dtype=torch.float64).scatter_reduce(0, rows.point, best, "amin")
     lower = torch.minimum(ball.reach, least / net.stretch) * scale
-    return Certified(net.neurons.rounded_down(lower, length * scale, 2.0), ball.nodes, ball.z * rows.scale[:, None])
+    return Certified(net.whole.rounded_down(lower, length * scale, 2.0), ball.nodes, ball.z * rows.scale[:, None])
 
 
 class _Clock:

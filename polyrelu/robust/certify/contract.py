@@ -27,7 +27,7 @@ from polyrelu.robust.core.margin import check_points, margin_of
 from polyrelu.robust.core.model_copy import copied
 from polyrelu.robust.core.norms import check_norm
 from polyrelu.robust.core.pool import LabelledRows, PoolSource
-from polyrelu.robust.core.reduced_net import Shallow
+from polyrelu.robust.core.reduced_net import ReducedNet
 
 
 @final
@@ -83,7 +83,7 @@ class Job:
     limit: float = math.inf
     perturbation: Tensor | None = None
     rivals: Tensor | None = None
-    reduced: Shallow | None = None
+    reduced: ReducedNet | None = None
     progress: Callable[[int], None] = silent
 
     def __len__(self) -> int:

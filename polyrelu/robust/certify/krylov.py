@@ -26,9 +26,17 @@ from torch import Tensor
 
 from polyrelu.nets import PolyReLUNet
 from polyrelu.robust.certify.contract import Job
-from polyrelu.robust.certify.quadratic import FAINT, OPPOSITE, OWN, Frame, ParabolaCertificate, Rows, rows_of
+from polyrelu.robust.certify.quadratic import (
+    FAINT,
+    OPPOSITE,
+    OWN,
+    ParabolaCertificate,
+    QuadraticRows,
+    SpanCoordinates,
+    rows_of,
+)
 from polyrelu.robust.core.arithmetic import REAL, Arithmetic
-from polyrelu.robust.core.scaled_net import Neurons, Rivals, gamma
+from polyrelu.robust.core.scaled_net import RivalMargins, ScaledNet, gamma
 
 PREACTIVATIONS = 2_000_000  # pre-activations of points and rivals held at a time
 SEARCH, PROOF = 6, 16  # dimensions of a bound while searching, and of the last one
@@ -79,24 +87,24 @@ def krylov_radius_against(
 
     For one logit ``own`` is the label, +1 or -1.
     """
-    neurons = Neurons.of(net, arithmetic)
-    frame = Frame.of(neurons)
+    scaled = ScaledNet.from_net(net, arithmetic)
+    frame = SpanCoordinates.from_net(scaled)
     squares = (frame.B @ frame.B.T).square()
     radius = torch.zeros(len(X), dtype=torch.float64)
     most = max(1, PREACTIVATIONS // (len(frame.B) * int(rivals.sum(dim=1).amax())))
     for here in torch.split(torch.arange(len(X)), most):
         point, rival = rivals[here].nonzero(as_tuple=True)
-        pairs = _pairs(neurons, own[here][point], rival)
+        pairs = _pairs(scaled, own[here][point], rival)
         with torch.no_grad():
             logits = net(X[here] + step[here]).view(len(here), -1).nan_to_num()  # steps may lead to where it overflows
             logits = logits.masked_fill(~rivals[here], -torch.inf)
         nearest = rival == logits.argmax(dim=1)[point]
-        radius[here] = _least(neurons, frame, squares, X[here], step[here], pairs, point, nearest)
+        radius[here] = _least(scaled, frame, squares, X[here], step[here], pairs, point, nearest)
     return radius
 
 
-def _pairs(net: Neurons, own: Tensor, rival: Tensor) -> Rivals:
-    """`Neurons.pairs`, each different pair once."""
+def _pairs(net: ScaledNet, own: Tensor, rival: Tensor) -> RivalMargins:
+    """`ScaledNet.pairs`, each different pair once."""
     if len(net.output) == 1:
         keys, place = torch.unique(own, return_inverse=True)
         return net.pairs(keys, torch.zeros_like(keys, dtype=torch.long)).only(place)
@@ -105,35 +113,35 @@ def _pairs(net: Neurons, own: Tensor, rival: Tensor) -> Rivals:
 
 
 def _least(
-    net: Neurons,
-    frame: Frame,
+    net: ScaledNet,
+    frame: SpanCoordinates,
     squares: Tensor,
     X: Tensor,
     step: Tensor,
-    pairs: Rivals,
+    pairs: RivalMargins,
     point: Tensor,
     nearest: Tensor,
 ) -> Tensor:
     """The radii of some points; ``pairs`` and ``point`` (R,) a row a rival, ``nearest`` to whom the step leads."""
     placed = net.place(X, 2.0)
     rows = rows_of(net, frame, X, placed, pairs, point)
-    first, size = rows.of(nearest), torch.linalg.vector_norm(step, dim=1)
+    first, size = rows.only(nearest), torch.linalg.vector_norm(step, dim=1)
     value, steep = first.tangent()
     far = torch.where(size > 0, size / placed.scale, value / steep.clamp(min=1e-300)).clamp(max=1e100)
     shift = (step / torch.where(size > 0, size, 1.0)[:, None]) @ net.U.T
     radius = _search(first, squares, far, shift, torch.full_like(far, torch.inf), ROUNDS)
     if not bool(nearest.all()):
         far, limit = (~nearest).nonzero()[:, 0], radius[point[~nearest]]
-        others = rows.of(far)
+        others = rows.only(far)
         value, start, _ = _bound(others, squares, limit, torch.zeros_like(others.T), SEARCH)
         left = (~(value > FAINT)).nonzero()[:, 0]  # the others hold as far as the nearest
         if len(left):
-            some = others.of(left), squares, limit[left] / FIRST, start[left], limit[left], AGAIN
+            some = others.only(left), squares, limit[left] / FIRST, start[left], limit[left], AGAIN
             radius = radius.scatter_reduce(0, point[far[left]], _search(*some), "amin")
     return net.radius_of(radius / (1 + frame.spare), placed, 2.0)
 
 
-def _search(rows: Rows, squares: Tensor, far: Tensor, shift: Tensor, limit: Tensor, rounds: int) -> Tensor:
+def _search(rows: QuadraticRows, squares: Tensor, far: Tensor, shift: Tensor, limit: Tensor, rounds: int) -> Tensor:
     """The largest radius proven for each row, up to ``limit``; an attack ended ``far`` (R,) along ``shift`` (R, h)."""
     rho, touch = torch.minimum(FIRST * far, limit), torch.where(rows.A > 0, 1.0, SHARE) * shift
     for k in range(rounds):
@@ -144,7 +152,7 @@ def _search(rows: Rows, squares: Tensor, far: Tensor, shift: Tensor, limit: Tens
     proven, left = torch.zeros_like(rho), torch.arange(len(rho))
     for part in SHORTER:
         trial = torch.where(rho[left] < limit[left], part * rho[left], rho[left])
-        holds = _bound(rows.of(left), squares, trial, touch[left], PROOF)[0] > FAINT
+        holds = _bound(rows.only(left), squares, trial, touch[left], PROOF)[0] > FAINT
         proven[left[holds]] = trial[holds]
         left = left[~holds]
         if not len(left):
@@ -153,7 +161,9 @@ def _search(rows: Rows, squares: Tensor, far: Tensor, shift: Tensor, limit: Tens
     return proven
 
 
-def _bound(rows: Rows, squares: Tensor, rho: Tensor, touch: Tensor, most: int) -> tuple[Tensor, Tensor, Tensor]:
+def _bound(
+    rows: QuadraticRows, squares: Tensor, rho: Tensor, touch: Tensor, most: int
+) -> tuple[Tensor, Tensor, Tensor]:
     """What the margin is at least on each ball (R,); where, as shifts (R, h) a unit of radius; and lambda."""
     few = _krylov_quadratic(rows, squares, rho, touch, most)
     value, y, weight = _ball(few, rho)
@@ -170,7 +180,7 @@ class KrylovQuadratic(NamedTuple):
     basis: Tensor
 
 
-def _krylov_quadratic(rows: Rows, squares: Tensor, rho: Tensor, touch: Tensor, most: int) -> KrylovQuadratic:
+def _krylov_quadratic(rows: QuadraticRows, squares: Tensor, rho: Tensor, touch: Tensor, most: int) -> KrylovQuadratic:
     """The quadratic below the margin, in ``most`` dimensions and one more.
 
     With E orthonormal up to ``skew`` and M E = E T + beta v e_m^T up to ``miss`` (Frobenius norms), an orthonormal

@@ -36,10 +36,10 @@ from torch import Tensor
 from polyrelu.checks import checked, whole_number
 from polyrelu.nets import PolyReLUNet, relu_power
 from polyrelu.robust.certify.contract import Certificate, Job
-from polyrelu.robust.certify.lipschitz import RootLipschitz, steepest_falls, vertices
+from polyrelu.robust.certify.lipschitz import LipschitzConstants, steepest_falls, vertices
 from polyrelu.robust.core.arithmetic import REAL, Arithmetic
 from polyrelu.robust.core.norms import dual, lengths, steepest
-from polyrelu.robust.core.scaled_net import DUST, Neurons, Placed, Rivals, gamma
+from polyrelu.robust.core.scaled_net import DUST, RivalMargins, ScaledNet, ScaledPoints, gamma
 
 WORK = 1_000_000  # numbers in the largest table: (points x rivals) by neurons or coordinates
 TANGENTS = 3  # choices of tangents for each radius tried
@@ -85,33 +85,33 @@ class Linear(Certificate):
     def radius(self, job: Job) -> Tensor:
         """The larger of both bounds of this module."""
         assert isinstance(job.net, PolyReLUNet)
-        return _radius(Neurons.of(job.net, job.arithmetic), job.X, job.y, job.norm, self.steps)
+        return _radius(ScaledNet.from_net(job.net, job.arithmetic), job.X, job.y, job.norm, self.steps)
 
 
 @final
 @dataclass(frozen=True)
 class LinearOrLipschitz(Certificate):
-    """The larger of `Linear` and `Lipschitz`: any p >= 1, every norm."""
+    """The larger of `Linear` and `RootLipschitz`: any p >= 1, every norm."""
 
     def radius(self, job: Job) -> Tensor:
         """Both from the same neurons."""
         assert isinstance(job.net, PolyReLUNet)
-        lipschitz = RootLipschitz.of(job.net, job.norm, job.arithmetic)
-        linear = _radius(lipschitz.neurons, job.X, job.y, job.norm, Linear().steps)
+        lipschitz = LipschitzConstants.from_net(job.net, job.norm, job.arithmetic)
+        linear = _radius(lipschitz.net, job.X, job.y, job.norm, Linear().steps)
         return torch.maximum(lipschitz.radius(job.X, job.y), linear)
 
 
-def _radius(net: Neurons, X: Tensor, y: Tensor, norm: float, steps: int) -> Tensor:
+def _radius(net: ScaledNet, X: Tensor, y: Tensor, norm: float, steps: int) -> Tensor:
     radius = torch.empty(len(X), dtype=torch.float64, device=X.device)
     labels = sorted(set(y.tolist()))
     which = torch.searchsorted(torch.tensor(labels, dtype=y.dtype, device=y.device), y)
     each = [net.rivals(label) for label in labels]
     A, beta, rivalry, _ = (torch.stack(parts) for parts in zip(*each, strict=True))
-    frame, growth = Frame.of(net, norm), Growth.of(net, A, norm)
+    frame, growth = DualCoordinates.from_net(net, norm), Growth.from_coefficients(net, A, norm)
     size = max(1, WORK // (A.shape[1] * max(net.U.shape)))
     for rows in torch.split(torch.arange(len(X), device=X.device), size):
         label, placed = which[rows], net.place(X[rows], norm)
-        table = Rows.of(net, frame, placed, Rivals(A[label], beta[label], rivalry[label], label))
+        table = LinearRows.from_points(net, frame, placed, RivalMargins(A[label], beta[label], rivalry[label], label))
         best = torch.maximum(_search(table, steps), _rooted(table, growth.rows(label)))
         radius[rows] = net.radius_of(best.view(len(rows), -1).amin(dim=1), placed, norm)
     return radius
@@ -119,7 +119,7 @@ def _radius(net: Neurons, X: Tensor, y: Tensor, norm: float, steps: int) -> Tens
 
 @final
 @dataclass(frozen=True, eq=False)
-class Frame:
+class DualCoordinates:
     """Coordinates B (h, k) of the neurons in which the dual norm of sum_j k_j u_j is taken, and what may be missing.
 
     |sum_j k_j u_j|_dual <= stretch |k B|_dual + sum_j |k_j| spare_j. For l2 and h < D: U = B Q with nearly orthonormal
@@ -133,18 +133,18 @@ class Frame:
     reach: Tensor
 
     @staticmethod
-    def of(net: Neurons, norm: float) -> Frame:
+    def from_net(net: ScaledNet, norm: float) -> DualCoordinates:
         """The coordinates fit for ``norm``."""
         (h, D), U = net.U.shape, net.U
         reach = lengths(U, dual(norm))
         if norm != 2 or 2 * h > D:
-            return Frame(norm, U, 1.0, torch.zeros_like(reach), reach)
+            return DualCoordinates(norm, U, 1.0, torch.zeros_like(reach), reach)
         Q = torch.linalg.qr(U.T).Q.T.contiguous()
         B = U @ Q.T
         off = Q @ Q.T - torch.eye(h, dtype=U.dtype, device=U.device)
         stretch = 1 + float(torch.linalg.matrix_norm(off)) + gamma(4 * D) * h
         spare = lengths(U - B @ Q, 2.0) + gamma(4 * (D + h)) * (1 + lengths(B, 1.0))
-        return Frame(norm, B, stretch, spare, reach)
+        return DualCoordinates(norm, B, stretch, spare, reach)
 
 
 @final
@@ -162,7 +162,7 @@ class Growth:
     back: Tensor
 
     @staticmethod
-    def of(net: Neurons, A: Tensor, norm: float) -> Growth:
+    def from_coefficients(net: ScaledNet, A: Tensor, norm: float) -> Growth:
         """The constants of coefficients ``A`` (labels, c, h); all results begin (labels, c)."""
         opposite = A.flatten(0, 1).clamp(max=0)
         most = steepest_falls(net, opposite, norm)
@@ -178,12 +178,12 @@ class Growth:
 
 @final
 @dataclass(frozen=True, eq=False)
-class Rows:
+class LinearRows:
     """One row for each point and rival: pre-activations T, own and opposite |a_j|, constants; all (R, h) or (R,)."""
 
-    net: Neurons
-    frame: Frame
-    placed: Placed
+    net: ScaledNet
+    frame: DualCoordinates
+    placed: ScaledPoints
     T: Tensor
     own: Tensor
     opposite: Tensor
@@ -191,14 +191,16 @@ class Rows:
     minus: Tensor
 
     @staticmethod
-    def of(net: Neurons, frame: Frame, placed: Placed, rivals: Rivals) -> Rows:
+    def from_points(net: ScaledNet, frame: DualCoordinates, placed: ScaledPoints, rivals: RivalMargins) -> LinearRows:
         """The points ``placed`` against all rivals, coefficients (n, c, h) and biases (n, c); points outermost."""
         plus, minus = net.constants(rivals.beta, rivals.size, placed.scale)
-        placed = Placed(*(part.repeat_interleave(rivals.A.shape[1], dim=0) for part in placed))
+        placed = ScaledPoints(*(part.repeat_interleave(rivals.A.shape[1], dim=0) for part in placed))
         A = rivals.A.flatten(0, 1)
-        return Rows(net, frame, placed, placed.T, A.clamp(min=0), (-A).clamp(min=0), plus.flatten(), minus.flatten())
+        return LinearRows(
+            net, frame, placed, placed.T, A.clamp(min=0), (-A).clamp(min=0), plus.flatten(), minus.flatten()
+        )
 
-    def bound(self, rho: Tensor, touch: Tensor) -> Bound:
+    def bound(self, rho: Tensor, touch: Tensor) -> LinearBound:
         """The bound for balls of radius ``rho`` (R,) with tangents at ``touch``.
 
         ``touch`` (R, h) are shifts of the pre-activations a unit of radius; for p = 1 the slopes themselves.
@@ -228,10 +230,10 @@ class Rows:
         missing = rho * (K @ frame.spare) + blur[:, 0] * K.sum(1)
         dust = len(net.U) * DUST * (2 + 2 * rho * net.U.shape[1] ** 0.5).pow(p)
         lower = value - rho * steep - 2 * rounding - 1.01 * missing - dust
-        return Bound(lower, -steepest(gradient, frame.norm) @ frame.B.T, value, steep)
+        return LinearBound(lower, -steepest(gradient, frame.norm) @ frame.B.T, value, steep)
 
 
-class Bound(NamedTuple):
+class LinearBound(NamedTuple):
     """A lower bound of the margin over the ball (R,), and its parts.
 
     shift (R, h) : where it is least, as shifts of the pre-activations a unit of radius
@@ -244,7 +246,7 @@ class Bound(NamedTuple):
     steep: Tensor
 
 
-def _rooted(rows: Rows, growth: Growth) -> Tensor:
+def _rooted(rows: LinearRows, growth: Growth) -> Tensor:
     """The second bound of the module: a radius for each row, the best over a few tangents. 0 for a normalised bias."""
     net, p, more = rows.net, rows.net.p, 1 + rows.net.eps
     unfit = (rows.plus + rows.minus > 0) & net.normalised
@@ -278,7 +280,7 @@ def _rooted(rows: Rows, growth: Growth) -> Tensor:
     return torch.where(unfit, 0.0, best.nan_to_num(0.0))
 
 
-def _steepest_gap(rows: Rows, growth: Growth, xi: Tensor, omega: Tensor, sums: Tensor) -> Tensor:
+def _steepest_gap(rows: LinearRows, growth: Growth, xi: Tensor, omega: Tensor, sums: Tensor) -> Tensor:
     """sup over |d| <= 1 of G_N(d) - <xi, d>, from above; ``xi`` (R, k) in the frame's coordinates."""
     net, frame, p = rows.net, rows.frame, rows.net.p
     more = 1 + net.eps
@@ -303,7 +305,7 @@ def _steepest_gap(rows: Rows, growth: Growth, xi: Tensor, omega: Tensor, sums: T
     return rate * more
 
 
-def _search(rows: Rows, steps: int) -> Tensor:
+def _search(rows: LinearRows, steps: int) -> Tensor:
     """The largest radius proven for each row: longer after a success, half the step after a failure.
 
     The step is not halved after a success, because tangents improve: a radius that failed may hold later.
@@ -321,7 +323,7 @@ def _search(rows: Rows, steps: int) -> Tensor:
     return proven
 
 
-def _tangents(rows: Rows, rho: Tensor, touch: Tensor) -> tuple[Tensor, Tensor]:
+def _tangents(rows: LinearRows, rho: Tensor, touch: Tensor) -> tuple[Tensor, Tensor]:
     """The best bound over a few choices of tangents from ``touch`` on, and that choice."""
     best, kept = torch.full_like(rho, -torch.inf), touch
     for k in range(TANGENTS):
@@ -334,7 +336,7 @@ def _tangents(rows: Rows, rho: Tensor, touch: Tensor) -> tuple[Tensor, Tensor]:
     return best, kept
 
 
-def _first(rows: Rows, touch: Tensor) -> Tensor:
+def _first(rows: LinearRows, touch: Tensor) -> Tensor:
     """A radius to try first: where the tangent of the margin at the point reaches 0; a length of the point if never."""
     at = rows.bound(torch.zeros_like(rows.plus), touch)
     guess = at.value / at.steep

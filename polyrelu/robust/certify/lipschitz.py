@@ -28,7 +28,7 @@ from polyrelu.nets import PolyReLUNet, relu_power
 from polyrelu.robust.certify.contract import Certificate, Job
 from polyrelu.robust.core.arithmetic import REAL, Arithmetic
 from polyrelu.robust.core.norms import check_norm, lengths
-from polyrelu.robust.core.scaled_net import DUST, Neurons, Rivals, gamma
+from polyrelu.robust.core.scaled_net import DUST, RivalMargins, ScaledNet, gamma
 
 BLOCK = 4_000_000  # entries of a Gram matrix held at a time
 CHUNK = 2_000_000  # entries of X converted to float64 at a time
@@ -39,44 +39,44 @@ LIGHT = (0.0, 1e-14, 1e-12, 1e-10, 1e-8, 1e-6)  # shares of |a| that may be set 
 
 @final
 @dataclass(frozen=True, eq=False)
-class RootLipschitz:
+class LipschitzConstants:
     """r >= (pi_P - pi_N)/L with L[y, c] ready: one forward pass a point, and O(1) for each rival.
 
     Holds a copy of what it needs; a net that is trained on needs a new one. ``falls`` (C, C) is L, (1, 1) for one
     logit: exchanging y and c, like the sign of one logit, only turns d round.
     """
 
-    neurons: Neurons
+    net: ScaledNet
     norm: float
     falls: Tensor
 
     @staticmethod
-    def of(net: PolyReLUNet, norm: float | str = 2, arithmetic: Arithmetic = REAL) -> RootLipschitz:
+    def from_net(net: PolyReLUNet, norm: float | str = 2, arithmetic: Arithmetic = REAL) -> LipschitzConstants:
         """The constants of ``net`` for perturbations measured in ``norm``: 1, 2 or inf."""
-        norm, neurons = check_norm(norm), Neurons.of(net, arithmetic)
-        C = len(neurons.output)
+        norm, scaled = check_norm(norm), ScaledNet.from_net(net, arithmetic)
+        C = len(scaled.output)
         if C == 1:
-            both = [steepest_falls(neurons, neurons.rivals(label).A, norm) for label in (1.0, -1.0)]
-            return RootLipschitz(neurons, norm, torch.maximum(*both)[None])
+            both = [steepest_falls(scaled, scaled.rivals(label).A, norm) for label in (1.0, -1.0)]
+            return LipschitzConstants(scaled, norm, torch.maximum(*both)[None])
         y, c = torch.triu_indices(C, C, 1)
-        falls = torch.zeros(C, C, dtype=torch.float64, device=neurons.U.device)
-        falls[y, c] = steepest_falls(neurons, neurons.pairs(y, c).A, norm)
-        falls[c, y] = steepest_falls(neurons, neurons.pairs(c, y).A, norm) if neurons.run.relative else falls[y, c]
-        return RootLipschitz(neurons, norm, falls)
+        falls = torch.zeros(C, C, dtype=torch.float64, device=scaled.U.device)
+        falls[y, c] = steepest_falls(scaled, scaled.pairs(y, c).A, norm)
+        falls[c, y] = steepest_falls(scaled, scaled.pairs(c, y).A, norm) if scaled.run.relative else falls[y, c]
+        return LipschitzConstants(scaled, norm, falls)
 
     def radius(self, X: Tensor, y: Tensor) -> Tensor:
         """Proven radius of each row of ``X`` (n, D), float64; ``y`` (n,) as the net's margin wants it."""
         radius = torch.empty(len(X), dtype=torch.float64, device=X.device)
-        size = max(1, CHUNK // max(X.shape[1], len(self.neurons.U)))
+        size = max(1, CHUNK // max(X.shape[1], len(self.net.U)))
         for label in sorted(set(y.tolist())):
-            rivals = self.neurons.rivals(label)
+            rivals = self.net.rivals(label)
             falls = self.falls[int(label) if len(self.falls) > 1 else 0, rivals.number]
             for rows in torch.split((y == label).nonzero()[:, 0], size):
                 radius[rows] = self._chunk(X[rows], rivals, falls)
         return radius
 
-    def _chunk(self, X: Tensor, rivals: Rivals, falls: Tensor) -> Tensor:
-        net = self.neurons
+    def _chunk(self, X: Tensor, rivals: RivalMargins, falls: Tensor) -> Tensor:
+        net = self.net
         p, more = net.p, 1 + net.eps
         placed = net.place(X, self.norm)
         own, opposite = rivals.A.clamp(min=0), (-rivals.A).clamp(min=0)
@@ -110,13 +110,13 @@ class RootLipschitz:
 
 @final
 @dataclass(frozen=True)
-class Lipschitz(Certificate):
+class RootLipschitz(Certificate):
     """(pi_P(x) - pi_N(x)) / L: any p >= 1, every norm."""
 
     def radius(self, job: Job) -> Tensor:
         """One forward pass a point after the constant L."""
         assert isinstance(job.net, PolyReLUNet)
-        return RootLipschitz.of(job.net, job.norm, job.arithmetic).radius(job.X, job.y)
+        return LipschitzConstants.from_net(job.net, job.norm, job.arithmetic).radius(job.X, job.y)
 
 
 @checked
@@ -127,7 +127,7 @@ def root_lipschitz_radius(
 
     See the module for the derivation; misclassified points have radius 0. One forward pass a point after the constant
     L, which takes about as long as an eigenvalue problem of size min(h, D) for each pair of classes: for many calls
-    with one net keep ``RootLipschitz.of(net, norm)`` and call its ``radius``.
+    with one net keep ``LipschitzConstants.from_net(net, norm)`` and call its ``radius``.
 
     Parameters
     ----------
@@ -142,10 +142,10 @@ def root_lipschitz_radius(
     >>> root_lipschitz_radius(net, torch.eye(10)[:1], torch.ones(1))      # the true one is sqrt(2)/2
     tensor([0.7071], dtype=torch.float64)
     """
-    return Lipschitz()(net, X, y, norm=norm, arithmetic=arithmetic)
+    return RootLipschitz()(net, X, y, norm=norm, arithmetic=arithmetic)
 
 
-def steepest_falls(net: Neurons, A: Tensor, norm: float) -> Tensor:
+def steepest_falls(net: ScaledNet, A: Tensor, norm: float) -> Tensor:
     r"""Upper bounds of L = sup_{|d|_norm <= 1} G(d) for each row a (m, h) of signed coefficients, rounded up.
 
     G is sublinear. l1: the largest of the 2 D values G(+-e_k), exactly. l-infinity: the least of sum_k max G(+-e_k),
@@ -169,7 +169,7 @@ def steepest_falls(net: Neurons, A: Tensor, norm: float) -> Tensor:
     return falls * size.pow(1 / p) * more
 
 
-def vertices(net: Neurons, A: Tensor) -> tuple[Tensor, Tensor]:
+def vertices(net: ScaledNet, A: Tensor) -> tuple[Tensor, Tensor]:
     """G(e_k) and G(-e_k) for each row of coefficients and each coordinate, (m, D) each."""
     p, own, opposite = net.p, A.clamp(min=0), (-A).clamp(min=0)
     up, down = relu_power(net.U, p), relu_power(-net.U, p)
@@ -178,7 +178,7 @@ def vertices(net: Neurons, A: Tensor) -> tuple[Tensor, Tensor]:
     return ahead, back
 
 
-def _falls_l2(net: Neurons, A: Tensor) -> Tensor:
+def _falls_l2(net: ScaledNet, A: Tensor) -> Tensor:
     r"""l2 bounds of L; |.|_q below are norms of the pre-activations t = U d, weighted by |a_j|, P and N their sides.
 
     p = 1   L^2 <= sum_ij |a_i a_j| (sgn_i sgn_j <u_i, u_j>)_+, exact for F; and relu(t) = (t + |t|)/2 gives
@@ -220,7 +220,7 @@ class _Separation(NamedTuple):
     least: Tensor
 
 
-def _between(net: Neurons, own: Tensor, opposite: Tensor, apart: _Separation) -> Tensor:
+def _between(net: ScaledNet, own: Tensor, opposite: Tensor, apart: _Separation) -> Tensor:
     """p > 2: L_2^(2/p) L_inf^(1-2/p), the light neurons' own p-norms added; the least over what counts as light."""
     p = net.p
     k = [_typical(net, side).pow(-(p - 2) / (2 * p)) for side in (own, opposite)]
@@ -233,7 +233,7 @@ def _between(net: Neurons, own: Tensor, opposite: Tensor, apart: _Separation) ->
     return bound
 
 
-def _separation(net: Neurons, A: Tensor) -> list[_Separation]:
+def _separation(net: ScaledNet, A: Tensor) -> list[_Separation]:
     """One for each row of ``A``; a product is inf where one side is empty."""
     h, size = len(net.U), A.abs()
     ordered = size.sort(dim=1)
@@ -258,7 +258,7 @@ def _separation(net: Neurons, A: Tensor) -> list[_Separation]:
     return [_Separation(*pair) for pair in zip(light, least, strict=True)]
 
 
-def _correlated(net: Neurons, A: Tensor) -> Tensor:
+def _correlated(net: ScaledNet, A: Tensor) -> Tensor:
     """p = 1: sqrt(sum_ij (a_i a_j <u_i, u_j>)_+); sup |sum_S a_j u_j| over sets S of neurons is at most that."""
     total = A.new_zeros(len(A))
     h = len(net.U)
@@ -269,14 +269,14 @@ def _correlated(net: Neurons, A: Tensor) -> Tensor:
     return (total + net.eps * A.abs().sum(dim=1).square()).sqrt()
 
 
-def _halved(net: Neurons, A: Tensor) -> Tensor:
+def _halved(net: ScaledNet, A: Tensor) -> Tensor:
     """p = 1: |sum_j a_j u_j|/2 + sqrt(sum_j |a_j| lmax(sum_j |a_j| u_j u_j^T))/2."""
     sums = A.abs().sum(dim=1)
     straight = lengths(A @ net.U, 2.0) + net.eps * sums
     return (straight + (sums * torch.stack([_top(net, a) for a in A.abs()])).sqrt()) / 2
 
 
-def _joint(net: Neurons, own: Tensor, opposite: Tensor) -> Tensor:
+def _joint(net: ScaledNet, own: Tensor, opposite: Tensor) -> Tensor:
     """sqrt(lmax(M_P (1 + c) + M_N (1 + 1/c))) >= sup |d| = 1 of sqrt(d M_P d) + sqrt(d M_N d), for the best c of three.
 
     c = lmax_N/lmax_P is the best where the sides are orthogonal, its root never worse than the sum of both maxima.
@@ -289,14 +289,14 @@ def _joint(net: Neurons, own: Tensor, opposite: Tensor) -> Tensor:
     return _top(net, best).sqrt()
 
 
-def _matrix(net: Neurons, weight: Tensor) -> Tensor:
+def _matrix(net: ScaledNet, weight: Tensor) -> Tensor:
     """The smaller of sum_j w_j u_j u_j^T and the Gram matrix of sqrt(w_j) u_j: the same largest eigenvalue."""
     rows = weight.sqrt()[:, None] * net.U
     rows = rows[weight > 0]
     return rows @ rows.T if len(rows) <= rows.shape[1] else rows.T @ rows
 
 
-def _top(net: Neurons, weight: Tensor) -> Tensor:
+def _top(net: ScaledNet, weight: Tensor) -> Tensor:
     """lmax(sum_j w_j u_j u_j^T), w >= 0, rounded up by the backward error of forming and decomposing it.
 
     Both are at most a modest multiple of n u times the trace, which is sum_j w_j.
@@ -308,7 +308,7 @@ def _top(net: Neurons, weight: Tensor) -> Tensor:
     return largest + (net.eps + gamma(32 * len(matrix))) * weight.sum()
 
 
-def _typical(net: Neurons, weight: Tensor) -> Tensor:
+def _typical(net: ScaledNet, weight: Tensor) -> Tensor:
     """About lmax(sum_j w_j u_j u_j^T), > 0: a power iteration where the matrix is large. Never part of a proof."""
     if not bool(weight.any()):
         return weight.new_ones(())

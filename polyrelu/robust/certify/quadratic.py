@@ -17,7 +17,7 @@ Neurons are bounded together, where chords bound each at its own worst d: on 500
 half as long again as those of `linear`, and within about a tenth of what attacks find. A bound costs k^2 h for M and
 k^3/3 for each lambda, k = min(h, D). Any parabolas, any lambda and any d prove: what is claimed is the value at d minus
 |gradient|^2/(4 delta), delta what is left of M + lambda I for rounding; for the rest, and for the arithmetic, see
-`neurons`. A bound counts only above FAINT, far above all that may have underflowed.
+`scaled_net`. A bound counts only above FAINT, far above all that may have underflowed.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from polyrelu.nets import PolyReLUNet, relu_power
 from polyrelu.robust.certify.contract import Certificate, Job
 from polyrelu.robust.core.arithmetic import REAL, Arithmetic
 from polyrelu.robust.core.norms import lengths
-from polyrelu.robust.core.scaled_net import Neurons, Placed, Rivals, gamma
+from polyrelu.robust.core.scaled_net import RivalMargins, ScaledNet, ScaledPoints, gamma
 
 MATRIX_ENTRIES = 4_000_000  # numbers in the matrices M held at a time
 FACTORS = 4  # values of lambda tried for each bound
@@ -103,20 +103,20 @@ class Quadratic(ParabolaCertificate):
     def radius(self, job: Job) -> Tensor:
         """The nearest rival is searched, the others need only hold there."""
         assert isinstance(job.net, PolyReLUNet)
-        neurons = Neurons.of(job.net, job.arithmetic)
-        frame = Frame.of(neurons)
+        scaled = ScaledNet.from_net(job.net, job.arithmetic)
+        frame = SpanCoordinates.from_net(scaled)
         radius = torch.zeros(len(job), dtype=torch.float64, device=job.X.device)
         size = max(1, MATRIX_ENTRIES // frame.B.shape[1] ** 2)
         for label in sorted(set(job.y.tolist())):
-            rivals = neurons.rivals(label)
+            rivals = scaled.rivals(label)
             for points in torch.split((job.y == label).nonzero()[:, 0], size):
-                radius[points] = _least(neurons, frame, job.X[points], rivals, self.tol, job.limit)
+                radius[points] = _least(scaled, frame, job.X[points], rivals, self.tol, job.limit)
         return radius
 
 
 @final
 @dataclass(frozen=True, eq=False)
-class Frame:
+class SpanCoordinates:
     """U = B Q up to rounding: coordinates B (h, k) of the neurons in an orthonormal basis Q (k, D) of their span.
 
     ``spare`` >= |u_j - b_j Q| for every neuron, and |Q| <= 1 + spare: measured, not assumed.
@@ -127,18 +127,18 @@ class Frame:
     spare: float
 
     @staticmethod
-    def of(net: Neurons) -> Frame:
+    def from_net(net: ScaledNet) -> SpanCoordinates:
         """The whole space if the neurons may span it."""
         h, D = net.U.shape
         if h >= D:
-            return Frame(net.U, torch.eye(D, dtype=net.U.dtype, device=net.U.device), 0.0)
+            return SpanCoordinates(net.U, torch.eye(D, dtype=net.U.dtype, device=net.U.device), 0.0)
         Q = torch.linalg.qr(net.U.T).Q.T.contiguous()
         B = net.U @ Q.T
         off = torch.linalg.matrix_norm(Q @ Q.T - torch.eye(h, dtype=Q.dtype, device=Q.device))
-        return Frame(B, Q, float(off + lengths(net.U - B @ Q, 2.0).amax()) + h * gamma(4 * D))
+        return SpanCoordinates(B, Q, float(off + lengths(net.U - B @ Q, 2.0).amax()) + h * gamma(4 * D))
 
 
-class Below(NamedTuple):
+class LowerQuadratic(NamedTuple):
     """constant + <g, d> + side o + <d, M d> + curve o^2, M = B^T diag(K) B + curve I: below the margin on each ball.
 
     d (R, k) in the frame, o (R,) along what the point has outside of it.
@@ -151,7 +151,7 @@ class Below(NamedTuple):
     curve: Tensor
 
 
-class Bound(NamedTuple):
+class QuadraticBound(NamedTuple):
     """A lower bound of the margin over each ball (R,), where its quadratic is least as shifts e (R, h), and lambda."""
 
     value: Tensor
@@ -161,15 +161,15 @@ class Bound(NamedTuple):
 
 @final
 @dataclass(frozen=True, eq=False)
-class Rows:
+class QuadraticRows:
     """One row for each point and rival, the point scaled to length 1 if its input is normalised.
 
     T, A (R, h) pre-activations and coefficients; beta (R,); inner (R, k) the point in the frame, outer (R,) the length
     of the rest; length (R,); blur (R,) how far pre-activations may be from the true ones at the point
     """
 
-    net: Neurons
-    frame: Frame
+    net: ScaledNet
+    frame: SpanCoordinates
     T: Tensor
     A: Tensor
     beta: Tensor
@@ -178,10 +178,10 @@ class Rows:
     length: Tensor
     blur: Tensor
 
-    def of(self, keep: Tensor) -> Rows:
+    def only(self, keep: Tensor) -> QuadraticRows:
         """The rows named by ``keep``."""
         parts = (self.T, self.A, self.beta, self.inner, self.outer, self.length, self.blur)
-        return Rows(self.net, self.frame, *(part[keep] for part in parts))
+        return QuadraticRows(self.net, self.frame, *(part[keep] for part in parts))
 
     def tangent(self) -> tuple[Tensor, Tensor]:
         """The margin and the length of its gradient at the points themselves (R,); no part of a proof."""
@@ -190,7 +190,7 @@ class Rows:
         value = (self.A * relu_power(self.T, self.net.p)).sum(dim=1) + constant
         return value, (g.square().sum(dim=1) + (along * self.outer).square()).sqrt()
 
-    def below(self, rho: Tensor, touch: Tensor) -> Below:
+    def below(self, rho: Tensor, touch: Tensor) -> LowerQuadratic:
         """The quadratic for balls of radius ``rho`` (R,) whose parabolas touch by ``touch`` (R, h), less rounding."""
         net = self.net
         value, slope, bend = self._parabolas(rho[:, None], touch)
@@ -203,9 +203,9 @@ class Rows:
         rounding = rounding + 1.01 * net.p * steep * (blur + self.frame.spare * rho)
         constant = constant + (self.A * value).sum(dim=1) - rounding
         g = (self.A * slope) @ self.frame.B + along[:, None] * self.inner
-        return Below(constant, g, along * self.outer, self.A * bend, curve)
+        return LowerQuadratic(constant, g, along * self.outer, self.A * bend, curve)
 
-    def bound(self, rho: Tensor, touch: Tensor, weight: Tensor) -> Bound:
+    def bound(self, rho: Tensor, touch: Tensor, weight: Tensor) -> QuadraticBound:
         """The least value on balls of radius ``rho`` (R,), ``touch`` as in `below`, ``weight`` the first lambda."""
         B = self.frame.B
         constant, g, side, K, curve = self.below(rho, touch)
@@ -224,7 +224,7 @@ class Rows:
         curve: Tensor,
         least: Tensor,
         at: Tensor,
-    ) -> Bound:
+    ) -> QuadraticBound:
         """max over lambda by the steps of More and Sorensen (1983), each value claimed only with its residual."""
         long = (g.square().sum(dim=1) + side.square()).sqrt()
         best, shift, kept = torch.full_like(rho, -torch.inf), torch.zeros_like(self.T), at
@@ -256,7 +256,7 @@ class Rows:
             floor = torch.where(good, floor, torch.maximum(floor, at))
             other = torch.where(safe.isfinite(), (floor + safe) / 2, growth * at)
             at = torch.where(good & (step > floor), step, other)
-        return Bound(best, shift, kept)
+        return QuadraticBound(best, shift, kept)
 
     def _bias(self, rho: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """beta |z + d|^s >= constant + along <z, d> + curve |d|^2 on the ball, s = p - 1; else beta."""
@@ -299,16 +299,18 @@ def _slope(T: Tensor, p: float) -> Tensor:
     return (T > 0).to(T) if p == 1 else p * relu_power(T, p - 1)
 
 
-def rows_of(net: Neurons, frame: Frame, X: Tensor, placed: Placed, rivals: Rivals, point: Tensor) -> Rows:
+def rows_of(
+    net: ScaledNet, frame: SpanCoordinates, X: Tensor, placed: ScaledPoints, rivals: RivalMargins, point: Tensor
+) -> QuadraticRows:
     """The margins of ``rivals`` (R rows), each at the point of this number (R,)."""
     inner = ((X.double() - net.centre) / placed.scale[:, None]) @ frame.Q.T
     outer = (placed.length.square() - inner.square().sum(dim=1) + 64 * net.eps).clamp(min=0).sqrt()
     beta = net.scaled_bias(rivals.beta[:, None], rivals.size[:, None], placed.scale[point])[:, 0]
     parts = placed.T[point], rivals.A, beta, inner[point], outer[point], placed.length[point], placed.blur[point]
-    return Rows(net, frame, *parts)
+    return QuadraticRows(net, frame, *parts)
 
 
-def _least(net: Neurons, frame: Frame, X: Tensor, rivals: Rivals, tol: float, limit: float) -> Tensor:
+def _least(net: ScaledNet, frame: SpanCoordinates, X: Tensor, rivals: RivalMargins, tol: float, limit: float) -> Tensor:
     """The radii of some points of one label: the nearest rival is searched, the others need only hold there."""
     n, c = len(X), len(rivals.A)
     point, rival = torch.arange(n).repeat_interleave(c), torch.arange(c).repeat(n)
@@ -319,11 +321,11 @@ def _least(net: Neurons, frame: Frame, X: Tensor, rivals: Rivals, tol: float, li
     radius = limit / placed.scale * (1 + 4 * net.eps) * (1 + 2 * frame.spare)
     for rival in order.T:
         mine = torch.arange(n) * c + rival
-        radius = _search(rows.of(mine), value[mine], steep[mine], radius, tol)
+        radius = _search(rows.only(mine), value[mine], steep[mine], radius, tol)
     return net.radius_of(radius / (1 + frame.spare), placed, 2.0)
 
 
-def _search(rows: Rows, value: Tensor, steep: Tensor, limit: Tensor, tol: float) -> Tensor:
+def _search(rows: QuadraticRows, value: Tensor, steep: Tensor, limit: Tensor, tol: float) -> Tensor:
     """The largest radius proven for each row, at most ``limit``, which is tried first where it is finite.
 
     Next, by the secant between the last success and the last failure, or the parabola through margin and slope at the
@@ -338,7 +340,7 @@ def _search(rows: Rows, value: Tensor, steep: Tensor, limit: Tensor, tol: float)
         if not len(left):
             break
         here, most, margin, slope, cold = rho[left], limit[left], value[left], steep[left], weight[left].isnan()
-        found = rows.of(left).bound(here, touch[left] * (here / old[left])[:, None], weight[left])
+        found = rows.only(left).bound(here, touch[left] * (here / old[left])[:, None], weight[left])
         holds, fails, at = found.value > FAINT, (found.value <= FAINT) & ~cold, found.value
         low[left], above[left] = torch.where(holds, here, low[left]), torch.where(holds, at, above[left])
         high[left], below[left] = torch.where(fails, here, high[left]), torch.where(fails, at, below[left])

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from polyrelu.robust.attacks import ClassTerms, class_terms
-from polyrelu.robust.core.reduced_net import Rows, Shallow
+from polyrelu.robust.core.reduced_net import ReducedNet, ReducedRows
 from polyrelu.robust.core.relaxation import MU, Relaxation, Solution, solve
 
 
@@ -27,12 +27,12 @@ class Ball:
     nodes (n,) : leaves solved so far, by point
     """
 
-    def __init__(self, net: Shallow, y: Tensor, upper: Tensor, rows: Rows, z: Tensor) -> None:
+    def __init__(self, net: ReducedNet, y: Tensor, upper: Tensor, rows: ReducedRows, z: Tensor) -> None:
         self.net, self.rows = net, rows
         self.z = torch.where(z.isfinite(), z, rows.s)  # an attack that overflowed
         self.reach = torch.where(upper.isfinite(), upper, 2 * rows.length[rows.first] + 1)
         R = self.reach[rows.point]
-        part, less, more = class_terms(net, rows), 1 - net.neurons.eps, 1 + net.neurons.eps
+        part, less, more = class_terms(net, rows), 1 - net.whole.eps, 1 + net.whole.eps
         own, other = part.own_constant, part.opposite_constant
         if net.normalised and net.p > 1:
             near, far = (rows.length * less - R * more).clamp(min=0), rows.length * more

@@ -12,12 +12,12 @@ from polyrelu.robust.certify.closed_form import AverageClosedForm, CentreClosedF
 from polyrelu.robust.certify.contract import Certificate
 from polyrelu.robust.certify.krylov import Krylov
 from polyrelu.robust.certify.linear import Linear, LinearOrLipschitz
-from polyrelu.robust.certify.lipschitz import Lipschitz
+from polyrelu.robust.certify.lipschitz import RootLipschitz
 from polyrelu.robust.certify.quadratic import Quadratic
 from polyrelu.robust.core.arithmetic import REAL, Arithmetic
 
 CERTIFICATES: dict[str, Certificate] = {
-    "lipschitz": Lipschitz(),
+    "lipschitz": RootLipschitz(),
     "linear": Linear(),
     "linear-or-lipschitz": LinearOrLipschitz(),
     "quadratic": Quadratic(),

@@ -7,7 +7,7 @@ from polyrelu.robust.core.margin import Score, check_points, margin_of
 from polyrelu.robust.core.model_copy import check_initialised, copied
 from polyrelu.robust.core.norms import NORMS, check_norm, dual, lengths, lowest, project, steepest, to_hyperplane, unit
 from polyrelu.robust.core.pool import LabelledRows, PoolSource, check_pool
-from polyrelu.robust.core.reduced_net import Shallow, reduce
+from polyrelu.robust.core.reduced_net import ReducedNet, reduce
 from polyrelu.robust.core.result import AttackResult, AttackStatus, recheck
 
 __all__ = [
@@ -22,8 +22,8 @@ __all__ = [
     "LabelledRows",
     "Opaque",
     "PoolSource",
+    "ReducedNet",
     "Score",
-    "Shallow",
     "altered",
     "arithmetic_of",
     "check_initialised",

@@ -9,7 +9,7 @@ basis Q of the groups' span, u_j = Q^T C_g + e_j. Within distance R of x the mis
 
 hi_j the largest pre-activation in the ball. V_yj - V_cj may cancel, so the rounding of coefficients, made by class and
 then subtracted, is counted in units of |V_yj| + |V_cj|; neurons lighter than DUST beside the heaviest are left out, and
-counted as if they had that size. What is proven for "P - slack <= N" is proven for the net, and with what `neurons.run`
+counted as if they had that size. What is proven for "P - slack <= N" is proven for the net, and with what `whole.run`
 adds to the slack for the net as executed.
 """
 
@@ -26,7 +26,7 @@ from polyrelu.nets import PolyReLUNet, relu_power
 from polyrelu.robust.core.arithmetic import REAL, Arithmetic
 from polyrelu.robust.core.margin import margin_of
 from polyrelu.robust.core.norms import lengths
-from polyrelu.robust.core.scaled_net import DUST, HUGE, UNIT, Neurons
+from polyrelu.robust.core.scaled_net import DUST, HUGE, UNIT, ScaledNet
 from polyrelu.robust.core.single_thread import single_threaded
 
 COMPARED = 256  # neurons held against all others at a time
@@ -34,7 +34,7 @@ COMPARED = 256  # neurons held against all others at a time
 
 @final
 @dataclass(frozen=True, eq=False)
-class Rows:
+class ReducedRows:
     """One row per (point, rival class): everything in the k coordinates of the net's own span.
 
     point, rival : (R,) which point, against which class (0 for one logit)
@@ -54,13 +54,13 @@ class Rows:
     scale: Tensor
     size: Tensor
 
-    def of(self, points: Tensor) -> tuple[Tensor, Rows]:
+    def at_points(self, points: Tensor) -> tuple[Tensor, ReducedRows]:
         """The numbers of the rows of these ``points`` (in rising order), and those rows as if there were no others."""
         mine = torch.isin(self.point, points).nonzero()[:, 0]
         place = torch.searchsorted(points, self.point[mine])
         return mine, replace(self.only(mine), point=place, pre=self.pre[points])
 
-    def only(self, mine: Tensor) -> Rows:
+    def only(self, mine: Tensor) -> ReducedRows:
         """These rows, of the same points."""
         names = ("point", "rival", "s", "coefficient", "beta", "length", "scale", "size")
         return replace(self, **{name: getattr(self, name)[mine] for name in names})
@@ -70,7 +70,7 @@ class Rows:
         """(n,): the first row of each point."""
         return self.point.diff(prepend=self.point.new_full((1,), -1)).nonzero()[:, 0]
 
-    def scaled(self, net: Shallow) -> Rows:
+    def scaled(self, net: ReducedNet) -> ReducedRows:
         """The same rows with points of length 1 (a bias has a length too) and the largest coefficient 1."""
         scale, power = self.length, 1.0
         if not (net.normalised and net.p > 1):
@@ -97,17 +97,17 @@ class Rows:
 
 @final
 @dataclass(frozen=True, eq=False)
-class Shallow:
+class ReducedNet:
     """A PolyReLUNet reduced to the directions that matter; all tensors float64.
 
     U (h, D) unit directions and V (C, h) coefficients v_j |w_j| of the net itself, the largest made 1, and the bias to
     match; basis Q (k, D), groups C (m, k) and their coefficients (C, m); group (h,), residual (h, D) = u_j - Q^T C_g.
     ``normalised`` says that f is divided by |x|^(p-1), which matters only beside a bias: otherwise signs are the same.
     ``stretch`` >= |Q|: a step d in the original space is one of at most stretch |d| here (1, but for the rounding in
-    the rows of Q). ``neurons`` is all of the net, before any was left out.
+    the rows of Q). ``whole`` is all of the net, before any was left out.
     """
 
-    neurons: Neurons
+    whole: ScaledNet
     p: float
     U: Tensor
     V: Tensor
@@ -126,7 +126,7 @@ class Shallow:
         """m, the number of directions kept."""
         return len(self.C)
 
-    def rows(self, X: Tensor, y: Tensor, neurons: bool = True) -> Rows:
+    def rows(self, X: Tensor, y: Tensor, neurons: bool = True) -> ReducedRows:
         """Rows for every point of ``X`` (n, D) against every rival of its label; without ``neurons`` no ``pre``.
 
         The products with X are made in its dtype, everything after them in float64.
@@ -136,27 +136,27 @@ class Shallow:
         if classes == 1:
             point, rival = torch.arange(n), torch.zeros(n, dtype=torch.long)
             sign = y.double()[:, None]
-            coefficient, difference = sign * self.coefficients, sign[:, 0] * self.neurons.bias
+            coefficient, difference = sign * self.coefficients, sign[:, 0] * self.whole.bias
         else:
             others = torch.arange(classes).expand(n, -1)
             rival = others[others != y[:, None]]
             point = torch.arange(n).repeat_interleave(classes - 1)
             own = y[point]
             coefficient = self.coefficients[own] - self.coefficients[rival]
-            difference = self.neurons.bias[own] - self.neurons.bias[rival]
+            difference = self.whole.bias[own] - self.whole.bias[rival]
         length = lengths(Z, 2.0).double()
         s = (Z @ self.Q.to(X.dtype).T).double()
         pre = (Z @ self.U.to(X.dtype).T).double() if neurons else s.new_empty(n, 0)
-        beta = self.neurons.in_units(difference)
+        beta = self.whole.in_units(difference)
         one = torch.ones_like(beta)
-        return Rows(point, rival, s[point], coefficient, beta, length[point], pre, one, one)
+        return ReducedRows(point, rival, s[point], coefficient, beta, length[point], pre, one, one)
 
-    def slack(self, y: Tensor, rows: Rows, R: Tensor) -> Tensor:
+    def slack(self, y: Tensor, rows: ReducedRows, R: Tensor) -> Tensor:
         """The mistake of the reduction for each row, anywhere within ``R`` (n,) of its point; rounding included.
 
-        Rounding is that of this package and, if ``neurons.run`` says so, that of the executed net.
+        Rounding is that of this package and, if ``whole.run`` says so, that of the executed net.
         """
-        n, first, run = len(rows.pre), rows.first, self.neurons.run
+        n, first, run = len(rows.pre), rows.first, self.whole.run
         off = rows.pre - (rows.s[first] @ self.C.T)[:, self.group]  # <e_j, x>
         size = lengths(self.residual, 2.0)
         length, R, scale = rows.length[first].view(n, 1), R.view(n, 1), rows.scale[first].view(n, 1)
@@ -166,7 +166,7 @@ class Shallow:
         steep = relu_power(high, self.p - 1) if self.p > 1 else torch.ones_like(high)
         wrong = steep * moved * self.p
         terms = torch.bincount(self.group, minlength=self.groups)[self.group] + 16.0  # roundings of a coefficient
-        unsure = terms * UNIT + self.neurons.log_eps + run.relative
+        unsure = terms * UNIT + self.whole.log_eps + run.relative
         blurred = (wrong + steep * high) * unsure @ self.V.abs().T  # (n, classes)
         blurred = (
             blurred + self._constant(length + R, scale) + 2 * run.coefficient * (steep * high).sum(1, keepdim=True)
@@ -187,13 +187,13 @@ class Shallow:
 
         ``far`` (n, 1) : the largest |z|
         """
-        run, p = self.neurons.run, self.p
-        dust = len(self.neurons.U) * DUST * far.clamp(min=1).pow(p)
+        run, p = self.whole.run, self.p
+        dust = len(self.whole.U) * DUST * far.clamp(min=1).pow(p)
         if self.normalised and p > 1:
             return dust + (run.relative * self.bias.abs() / scale + run.spare * (4 + 1 / scale)) * far.pow(p - 1)
         return dust + (run.relative * self.bias.abs() + run.spare) / scale.pow(p)
 
-    def ray(self, X: Tensor, y: Tensor, rows: Rows, step: Tensor) -> Ray:
+    def ray(self, X: Tensor, y: Tensor, rows: ReducedRows, step: Tensor) -> Ray:
         """The rays x_i + c Q^T step_i, ``step`` (n, k)."""
         Z = X - self.centre
         lengths = Z.square().sum(1), (Z @ self.Q.T * step).sum(1), step.square().sum(1)
@@ -205,7 +205,7 @@ class Shallow:
 class Ray:
     """Straight lines from points, by their pre-activations (n, h): start, change, |x|^2 <x,d> |d|^2, labels."""
 
-    net: Shallow
+    net: ReducedNet
     start: Tensor
     change: Tensor
     squares: Tensor
@@ -232,16 +232,16 @@ class Ray:
 
 
 @checked
-def reduce(net: PolyReLUNet, tol: float = 1e-3, arithmetic: Arithmetic = REAL) -> Shallow:
+def reduce(net: PolyReLUNet, tol: float = 1e-3, arithmetic: Arithmetic = REAL) -> ReducedNet:
     """Group the neurons of ``net`` so that the mistake moves radii by well under ``tol`` (and is accounted for)."""
-    neurons = Neurons.of(net, arithmetic)
-    V = neurons.output * neurons.rate
+    whole = ScaledNet.from_net(net, arithmetic)
+    V = whole.output * whole.rate
     weight = V.abs().amax(dim=0)
     keep = weight > DUST
-    bias = neurons.in_units(neurons.bias)
+    bias = whole.in_units(whole.bias)
     if not bool((bias.abs() < HUGE).all()):  # beside such a bias no neuron counts: nothing to reduce
         keep = torch.zeros_like(keep)
-    U, V, weight = neurons.U[keep], V[:, keep], weight[keep]
+    U, V, weight = whole.U[keep], V[:, keep], weight[keep]
     group = _groups(U, weight, tol / 40)
     m = int(group.max()) + 1 if len(group) else 0
     total = torch.zeros(m, dtype=torch.float64).index_add_(0, group, weight)
@@ -249,13 +249,13 @@ def reduce(net: PolyReLUNet, tol: float = 1e-3, arithmetic: Arithmetic = REAL) -
     Q = _basis(G, total, tol / 40)
     C = G @ Q.T
     skew = torch.linalg.matrix_norm(Q @ Q.T - torch.eye(len(Q), dtype=torch.float64))  # 0 if Q were orthonormal
-    return Shallow(
-        neurons=neurons,
+    return ReducedNet(
+        whole=whole,
         p=net.p,
         U=U,
         V=V,
         bias=bias,
-        centre=neurons.centre,
+        centre=whole.centre,
         normalised=net.normalise_input,
         Q=Q,
         C=C,

@@ -247,7 +247,7 @@ def solve(
     best = Solution(z.new_zeros(count), z.clone(), lam.clone())
     if most is not None:
         lam = torch.minimum(lam, most)
-    state = _State.start(leaf, z, lam, most)
+    state = _NewtonSearch.start(leaf, z, lam, most)
     open_ = torch.arange(count, device=z.device)
     for _ in range(steps):
         state.advance(products)
@@ -278,7 +278,7 @@ class Trial(NamedTuple):
 
 
 @dataclass
-class _State:
+class _NewtonSearch:
     """Where each leaf's search stands: an accepted point, a trial, and an interval for lambda."""
 
     leaf: Relaxation
@@ -294,14 +294,14 @@ class _State:
     most: Tensor
 
     @staticmethod
-    def start(leaf: Relaxation, z: Tensor, lam: Tensor, most: Tensor | None) -> _State:
+    def start(leaf: Relaxation, z: Tensor, lam: Tensor, most: Tensor | None) -> _NewtonSearch:
         inf, zero = torch.full_like(lam, torch.inf), torch.zeros_like(lam)
         most, open_ = inf if most is None else most, torch.zeros_like(lam, dtype=torch.bool)
-        return _State(leaf, z, z, lam, zero, most.clone(), inf, zero, lam, open_, most)
+        return _NewtonSearch(leaf, z, z, lam, zero, most.clone(), inf, zero, lam, open_, most)
 
-    def rows(self, keep: Tensor) -> _State:
+    def rows(self, keep: Tensor) -> _NewtonSearch:
         _, *parts = (getattr(self, part.name) for part in fields(self))
-        return _State(self.leaf.rows(keep), *(part[keep] for part in parts))
+        return _NewtonSearch(self.leaf.rows(keep), *(part[keep] for part in parts))
 
     def _prove(self) -> Trial:
         """What the trial points prove: ``bound``, rounding counted, for any z and any 0 <= lambda <= ``most``."""

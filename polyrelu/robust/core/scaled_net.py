@@ -41,7 +41,7 @@ def gamma(n: float) -> float:
 LOG_EPS = gamma(8 * 800)  # of e^log a for any number a > 0 of float64, beside ``log_eps``
 
 
-class Rivals(NamedTuple):
+class RivalMargins(NamedTuple):
     """Margins, a row for each rival c, divided by ``size`` (c,): A (c, h) with largest entry 1, beta (c,) = b_y - b_c.
 
     ``number`` (c,) : the classes
@@ -52,12 +52,12 @@ class Rivals(NamedTuple):
     size: Tensor
     number: Tensor
 
-    def only(self, keep: Tensor) -> Rivals:
+    def only(self, keep: Tensor) -> RivalMargins:
         """The rows named by ``keep``, which may name one several times."""
-        return Rivals(*(part[keep] for part in self))
+        return RivalMargins(*(part[keep] for part in self))
 
 
-class Placed(NamedTuple):
+class ScaledPoints(NamedTuple):
     """Points z = x - centre divided by a scale of their own, so that no power overflows.
 
     T (n, h) : <u_j, z>; length (n,) : |z|_2, 1 or less; pull (n,) : |z|_dual / |z|_2; scale (n,) : the divisor
@@ -73,7 +73,7 @@ class Placed(NamedTuple):
 
 @final
 @dataclass(frozen=True, eq=False)
-class Neurons:
+class ScaledNet:
     """f_c(x) = sum_j output_cj rate_j relu(<u_j, x - centre>)^p [/ |x - centre|^(p-1)] + bias_c, times one constant.
 
     U (h, D) unit rows; output (C, h), the stored numbers times a power of 2 in each column, so that differences of
@@ -101,7 +101,7 @@ class Neurons:
     run: Execution
 
     @staticmethod
-    def of(net: PolyReLUNet, arithmetic: Arithmetic = REAL) -> Neurons:
+    def from_net(net: PolyReLUNet, arithmetic: Arithmetic = REAL) -> ScaledNet:
         """The neurons of ``net`` as they are now."""
         W, stored = net.weight.detach().double(), net.output.detach().double()
         largest, exponent = W.abs().amax(dim=1), torch.frexp(stored.abs().amax(dim=0)).exponent
@@ -118,7 +118,7 @@ class Neurons:
         rounded = [*(part[live] for part in (*parts, logs)), bias[bias != 0].abs().log(), logs.new_tensor([top])]
         digits = torch.cat(rounded).abs().amax()  # before the point: what logarithms have fewer of behind it
         mass = float((output.abs() * (logs - top).exp()).sum(dim=1).amax())
-        return Neurons(
+        return ScaledNet(
             p=net.p,
             U=W / torch.where(norm > 0, norm, 1.0)[:, None],
             output=output,
@@ -153,7 +153,7 @@ class Neurons:
         """How much ``blur`` grows with every unit of |d|."""
         return self.run.blur * self.wide(norm)
 
-    def rivals(self, label: float) -> Rivals:
+    def rivals(self, label: float) -> RivalMargins:
         """The margins of ``label``; for one logit (+1 or -1) the only rival is 0."""
         if len(self.output) == 1:
             one = self.output.new_tensor([label])
@@ -162,7 +162,7 @@ class Neurons:
         others = torch.tensor([c for c in range(len(self.output)) if c != y], device=self.output.device)
         return self.pairs(torch.full_like(others, y), others)
 
-    def pairs(self, own: Tensor, rival: Tensor) -> Rivals:
+    def pairs(self, own: Tensor, rival: Tensor) -> RivalMargins:
         """The margins of logit ``own`` (R,) over logit ``rival`` (R,); for one logit ``own`` is the label, +1 or -1."""
         change, beta = _differences(self.output, own, rival), _differences(self.bias, own, rival)
         A = change * self.rate
@@ -181,7 +181,7 @@ class Neurons:
         size = A.abs().amax(dim=1)
         size = torch.where(size > 0, size, 1.0)
         beta = torch.where(beta.isnan(), -torch.inf, beta / size)
-        return Rivals(A / size[:, None], beta.clamp(max=HUGE), size * log_size.clamp(min=LEAST_LOG).exp(), rival)
+        return RivalMargins(A / size[:, None], beta.clamp(max=HUGE), size * log_size.clamp(min=LEAST_LOG).exp(), rival)
 
     def _logs(self, output: Tensor, stored: Tensor) -> Tensor:
         """log |coefficient| of numbers in the scale of ``output``; from ``stored`` ones where they underflow."""
@@ -203,7 +203,7 @@ class Neurons:
         lost = ~A.isfinite().all(dim=1) | (log_size < LEAST_LOG)
         return torch.where(A.isfinite(), A, -1.0), torch.where(lost, -torch.inf, beta)
 
-    def place(self, X: Tensor, norm: float) -> Placed:
+    def place(self, X: Tensor, norm: float) -> ScaledPoints:
         """``X`` (n, D) as the neurons see it."""
         Z = X.detach().double() - self.centre
         largest = Z.abs().amax(dim=1, keepdim=True)
@@ -217,7 +217,7 @@ class Neurons:
         pull = lengths(inner, dual(norm)) / size.clamp(min=1)
         length = length / scale
         blur = self.shift + self.run.blur * length + self.run.shifted / scale
-        return Placed((Z / scale[:, None]) @ self.U.T, length, pull, scale, blur)
+        return ScaledPoints((Z / scale[:, None]) @ self.U.T, length, pull, scale, blur)
 
     def scaled_bias(self, beta: Tensor, size: Tensor, scale: Tensor) -> Tensor:
         """beta (n, c) of points divided by ``scale`` (n,), less what underflow in the executed net may take.
@@ -234,7 +234,7 @@ class Neurons:
         scaled = self.scaled_bias(beta, size, scale)
         return scaled.clamp(min=0, max=HUGE) * (1 - self.eps), (-scaled).clamp(min=0) * (1 + self.eps)
 
-    def worst(self, placed: Placed, rho: Tensor, norm: float) -> tuple[Tensor, Tensor]:
+    def worst(self, placed: ScaledPoints, rho: Tensor, norm: float) -> tuple[Tensor, Tensor]:
         """|z + d|^(p-1) at its least and at its most over |d| <= rho (n, c): what a bias counts when normalised.
 
         |z + d| >= <z, z + d>/|z| >= |z| - rho |z|_dual/|z|, and |d|_2 <= rho, times sqrt(D) for l-infinity.
@@ -244,7 +244,7 @@ class Neurons:
         high = (length + rho * self.wide(norm)) * more
         return low.pow(self.p - 1) / more, high.pow(self.p - 1) * more
 
-    def radius_of(self, rho: Tensor, placed: Placed, norm: float) -> Tensor:
+    def radius_of(self, rho: Tensor, placed: ScaledPoints, norm: float) -> Tensor:
         """Radii ``rho`` (n,) of placed points as radii of the points themselves; infinite ones only where rho is."""
         radius = (rho * placed.scale).clamp(max=torch.finfo(rho.dtype).max)
         return self.rounded_down(torch.where(rho.isinf(), rho, radius), placed.length * placed.scale, norm)

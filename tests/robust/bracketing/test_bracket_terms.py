@@ -75,7 +75,7 @@ def test_the_slack_covers_neurons_of_a_group_on_both_sides_of_its_mean(p: float,
     turn = torch.linspace(0, 2 * math.pi, 1000, dtype=torch.float64)
     Z = X + R * torch.stack([turn.cos(), turn.sin()], dim=1)
     kept = ((Z @ reduced.Q.T @ reduced.C.T).clamp(min=0).pow(p) * rows.coefficient).sum(dim=1)
-    missed = (net(Z) * math.exp(-reduced.neurons.log_unit) - kept).abs().amax()
+    missed = (net(Z) * math.exp(-reduced.whole.log_unit) - kept).abs().amax()
     assert missed <= reduced.slack(y, rows, torch.full((1,), R, dtype=torch.float64)) <= loose * missed
 
 

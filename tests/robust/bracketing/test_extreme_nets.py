@@ -21,7 +21,7 @@ from polyrelu.robust import (
 )
 from polyrelu.robust.certify.root_relaxation import Ball
 from polyrelu.robust.core import reduce
-from polyrelu.robust.core.scaled_net import Neurons, gamma
+from polyrelu.robust.core.scaled_net import ScaledNet, gamma
 from polyrelu.robust.external import certified
 
 NORMS = (1.0, 2.0, math.inf)
@@ -224,7 +224,7 @@ def test_what_logarithms_round_off_coefficients_and_biases_is_counted():
             reduced, X, y = reduce(net, 1e-3), rows([1.0, 0.0]), torch.ones(1, dtype=torch.float64)
             table = reduced.rows(X, y)
             (own, other), bias = exactly(net)
-            unit = mpmath.exp(mpmath.mpf(reduced.neurons.log_unit))
+            unit = mpmath.exp(mpmath.mpf(reduced.whole.log_unit))
             moved = [abs(a / unit - mpmath.mpf(v)) for a, v in zip((own, other), reduced.V[0].tolist(), strict=True)]
             moved = sum(mpmath.mpf(t) ** 2 * a for t, a in zip(table.pre[0].tolist(), moved, strict=True))
             assert float(reduced.slack(y, table, torch.zeros(1))) >= moved
@@ -292,7 +292,7 @@ def test_every_logarithm_counts_by_its_size_where_they_cancel_too(weight, output
     net = net_of(2, [[weight, 0.0]], [[output]], bias=True)
     with torch.no_grad():
         net.bias.fill_(bias)
-    assert Neurons.of(net).eps >= gamma(32 * 300 * math.log(10))
+    assert ScaledNet.from_net(net).eps >= gamma(32 * 300 * math.log(10))
 
 
 # f_1 - f_2 = a relu(x_2)^p - b relu(x_1)^p, and class 0 is far below both; from (-1e-3, 1) the boundary is nearest

@@ -36,17 +36,32 @@ CALLS = 3  # of each function that are looked at
 CERTIFY, CORE = "polyrelu.robust.certify", "polyrelu.robust.core"
 FUNCTIONS = [  # whatever a bound is made of
     *(
-        (f"{CORE}.scaled_net", f"Neurons.{name}")
+        (f"{CORE}.scaled_net", f"ScaledNet.{name}")
         for name in ("pairs", "place", "scaled_bias", "constants", "worst", "rounded_down")
     ),
     (f"{CORE}.scaled_net", "_execution"),
     *((f"{CERTIFY}.lipschitz", name) for name in ("steepest_falls", "_top", "_between", "_correlated", "_halved")),
-    (f"{CERTIFY}.lipschitz", "RootLipschitz._chunk"),
-    *((f"{CERTIFY}.linear", name) for name in ("Frame.of", "Growth.of", "Rows.bound", "_rooted", "_steepest_gap")),
-    *((f"{CERTIFY}.quadratic", name) for name in ("Frame.of", "rows_of", "Rows.below", "Rows.bound", "_least")),
+    (f"{CERTIFY}.lipschitz", "LipschitzConstants._chunk"),
+    *(
+        (f"{CERTIFY}.linear", name)
+        for name in (
+            "DualCoordinates.from_net",
+            "Growth.from_coefficients",
+            "LinearRows.bound",
+            "_rooted",
+            "_steepest_gap",
+        )
+    ),
+    *(
+        (f"{CERTIFY}.quadratic", name)
+        for name in ("SpanCoordinates.from_net", "rows_of", "QuadraticRows.below", "QuadraticRows.bound", "_least")
+    ),
     *((f"{CERTIFY}.krylov", name) for name in ("_krylov_quadratic", "_ball", "_least")),
-    (f"{CORE}.relaxation", "_State.advance"),
-    *((f"{CORE}.reduced_net", name) for name in ("Shallow.slack", "Shallow._constant", "Rows.scaled", "reduce")),
+    (f"{CORE}.relaxation", "_NewtonSearch.advance"),
+    *(
+        (f"{CORE}.reduced_net", name)
+        for name in ("ReducedNet.slack", "ReducedNet._constant", "ReducedRows.scaled", "reduce")
+    ),
 ]
 
 

@@ -10,8 +10,8 @@ from polyrelu.nets import CentreClassifier, PolyReLUNet, relu_power
 from polyrelu.robust import QUICK_DIRECTIONS, BracketStatus, bracket, margin_of, quadratic_radius
 from polyrelu.robust.attacks import lifted_perturbations, nearest_boundary_points
 from polyrelu.robust.certify import krylov, krylov_radius
-from polyrelu.robust.certify.lipschitz import Neurons
-from polyrelu.robust.certify.quadratic import Frame, Rows
+from polyrelu.robust.certify.lipschitz import ScaledNet
+from polyrelu.robust.certify.quadratic import QuadraticRows, SpanCoordinates
 from polyrelu.robust.core import reduce
 from polyrelu.train import published_head
 
@@ -75,12 +75,12 @@ def test_the_bound_is_below_the_margin_on_its_whole_ball(p, most):
         return torch.randn(*shape, generator=draw, dtype=torch.float64)
 
     net, X, _ = random_net(p, 0, dim=5, width=14)  # without bias and normalisation
-    neurons = Neurons.of(net)
-    frame = Frame.of(neurons)
+    neurons = ScaledNet.from_net(net)
+    frame = SpanCoordinates.from_net(neurons)
     placed, R = neurons.place(X, 2.0), len(X)
     A, zero = normal(R, 14), torch.zeros(R, dtype=torch.float64)
     inner = (X - neurons.centre) / placed.scale[:, None]
-    rows = Rows(neurons, frame, placed.T, A, zero, inner, zero, placed.length, placed.blur)
+    rows = QuadraticRows(neurons, frame, placed.T, A, zero, inner, zero, placed.length, placed.blur)
     d = torch.nn.functional.normalize(normal(4000, 5), dim=1)
     for rho in (0.05, 0.4, 2.0):
         radius, squares = torch.full_like(zero, rho), (frame.B @ frame.B.T).square()

@@ -19,8 +19,8 @@ from polyrelu.robust import (
     margin_of,
     root_lipschitz_radius,
 )
-from polyrelu.robust.certify.linear import Frame
-from polyrelu.robust.certify.lipschitz import Neurons
+from polyrelu.robust.certify.linear import DualCoordinates
+from polyrelu.robust.certify.lipschitz import ScaledNet
 
 EVERY_P = [1.0, 1.5, 2.0, 2.5, 3.0, 4.0]
 NORMS = [1.0, 2.0, math.inf]
@@ -200,8 +200,8 @@ def test_what_cannot_break_gets_a_large_radius(norm: float) -> None:
 
 
 def test_the_frame_of_few_neurons_keeps_lengths() -> None:
-    neurons = Neurons.of(PolyReLUNet(300, 20, 3.0, dtype=torch.float64))
-    frame = Frame.of(neurons, 2.0)
+    neurons = ScaledNet.from_net(PolyReLUNet(300, 20, 3.0, dtype=torch.float64))
+    frame = DualCoordinates.from_net(neurons, 2.0)
     assert frame.B.shape == (20, 20)
     assert frame.stretch - 1 < 1e-10
     assert frame.spare.max() < 1e-10

@@ -12,9 +12,9 @@ from polyrelu.data import OrthonormalMixture
 from polyrelu.errors import InputError
 from polyrelu.nets import AverageClassifier, CentreClassifier, Polar, PolyReLUNet
 from polyrelu.robust import average_radius, centre_radius, margin_of, root_lipschitz_radius
-from polyrelu.robust.certify import RootLipschitz
+from polyrelu.robust.certify import LipschitzConstants
 from polyrelu.robust.certify import lipschitz as cheap
-from polyrelu.robust.certify.lipschitz import Neurons, steepest_falls
+from polyrelu.robust.certify.lipschitz import ScaledNet, steepest_falls
 
 EVERY_P = [1.0, 1.5, 2.0, 2.5, 3.0, 4.0]
 NORMS = [1.0, 2.0, math.inf]
@@ -106,7 +106,7 @@ def test_no_direction_falls_faster_than_the_constant(p: float, norm: float) -> N
         net = PolyReLUNet(D, h, p, init="zeros", dtype=torch.float64).requires_grad_(False)
         net.weight.copy_(torch.randn(h, D, generator=rng) + 0.5)
         net.output.copy_(torch.randn(1, h, generator=rng).exp() * (torch.randn(1, h, generator=rng) + balance))
-        neurons = Neurons.of(net)
+        neurons = ScaledNet.from_net(net)
         a = neurons.rivals(1.0).A
         d = torch.randn(5000, D, generator=rng, dtype=torch.float64)
         U = neurons.U
@@ -228,7 +228,7 @@ def test_one_object_serves_many_calls(dtype: torch.dtype, outputs: int) -> None:
     X = torch.randn(40, 10, generator=torch.Generator().manual_seed(0)).to(dtype)
     y = torch.where(net(X) > 0, 1, -1) if outputs == 1 else net(X).argmax(dim=1)
     for norm in NORMS:
-        cheap, together = RootLipschitz.of(net, norm), root_lipschitz_radius(net, X, y, norm)
+        cheap, together = LipschitzConstants.from_net(net, norm), root_lipschitz_radius(net, X, y, norm)
         assert together.dtype == torch.float64
         assert (together > 0).all()
         singles = torch.cat([cheap.radius(X[i : i + 1], y[i : i + 1]) for i in range(len(X))])
@@ -263,7 +263,7 @@ def test_the_constant_does_not_depend_on_how_many_products_are_held_at_a_time(mo
     # own neurons at -e_1 and e_2, opposite ones at e_1, eight each: G(e_1) = 2 8^(1/p)
     monkeypatch.setattr(cheap, "BLOCK", block)
     sides = [[-1.0, 0.0]] * 8 + [[0.0, 1.0]] * 8 + [[1.0, 0.0]] * 8
-    net = Neurons.of(net_of(sides, [[1.0] * 16 + [-1.0] * 8], p))
+    net = ScaledNet.from_net(net_of(sides, [[1.0] * 16 + [-1.0] * 8], p))
     fall = float(steepest_falls(net, net.rivals(1.0).A, 2.0))
     assert fall >= 2 * 8 ** (1 / p)
     assert fall <= 2 * 8 ** (1 / p) * (1 + 1e-9) or p <= 2

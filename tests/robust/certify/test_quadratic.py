@@ -12,8 +12,8 @@ from polyrelu.errors import InputError
 from polyrelu.nets import CentreClassifier, PolyReLUNet
 from polyrelu.robust import linear_radius, margin_of, quadratic_radius
 from polyrelu.robust.attacks import strongest
-from polyrelu.robust.certify.lipschitz import Neurons
-from polyrelu.robust.certify.quadratic import Frame, Rows, rows_of
+from polyrelu.robust.certify.lipschitz import ScaledNet
+from polyrelu.robust.certify.quadratic import QuadraticRows, SpanCoordinates, rows_of
 
 
 def case(p, *, outputs=3, normalised=True, bias=True, dim=8, width=20, seed=0, points=6):
@@ -52,15 +52,15 @@ def test_no_attack_succeeds_inside(p, kind):
 @pytest.mark.parametrize("normalised", [True, False])
 def test_the_bound_is_below_the_margin_in_the_whole_ball(p, normalised):
     net, X, y = case(p, normalised=normalised, points=1)
-    neurons = Neurons.of(net)
-    frame, (A, beta, *_) = Frame.of(neurons), neurons.rivals(int(y))
+    neurons = ScaledNet.from_net(net)
+    frame, (A, beta, *_) = SpanCoordinates.from_net(neurons), neurons.rivals(int(y))
     placed = neurons.place(X, 2.0)
     inner = ((X - neurons.centre) / placed.scale[:, None]) @ frame.Q.T
     scale = placed.scale.pow(1.0 if neurons.normalised else p)
     repeated = (
         part.expand(len(A), *part.shape[1:]) for part in (inner, torch.zeros(1).double(), placed.length, placed.blur)
     )
-    rows = Rows(neurons, frame, placed.T.expand(len(A), -1), A, beta / scale, *repeated)
+    rows = QuadraticRows(neurons, frame, placed.T.expand(len(A), -1), A, beta / scale, *repeated)
     rho = torch.full((len(A),), 0.3, dtype=torch.float64)
     touch = torch.zeros_like(rows.T)
     draw = torch.Generator().manual_seed(5)
@@ -80,8 +80,8 @@ def test_the_bound_is_below_the_margin_in_the_whole_ball(p, normalised):
 @pytest.mark.parametrize("dim, width", [(30, 9), (8, 20)])
 def test_neurons_away_from_their_frame_are_counted_in_proportion_to_the_radius(p, dim, width):
     net, X, y = case(p, dim=dim, width=width, points=1)
-    neurons = Neurons.of(net)
-    frame, rivals, placed = Frame.of(neurons), neurons.rivals(int(y)), neurons.place(X, 2.0)
+    neurons = ScaledNet.from_net(net)
+    frame, rivals, placed = SpanCoordinates.from_net(neurons), neurons.rivals(int(y)), neurons.place(X, 2.0)
     rows = rows_of(neurons, frame, X, placed, rivals, torch.zeros(len(rivals.A), dtype=torch.int64))
     away = dataclasses.replace(rows, frame=dataclasses.replace(frame, spare=frame.spare + 0.1))
     for rho in torch.tensor([[0.01], [0.3], [2.0]]).double().expand(3, len(rows.beta)):

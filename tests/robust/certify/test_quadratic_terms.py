@@ -174,14 +174,14 @@ def spied_krylov(monkeypatch, seen: Seen) -> None:
 
 
 def spied_quadratic(monkeypatch, seen: Seen) -> None:
-    inner = quadratic.Rows.bound
+    inner = quadratic.QuadraticRows.bound
 
     def bound(self, rho, touch, weight):
         found = inner(self, rho, touch, weight)
         seen.add(self, rho, touch, found.value)
         return found
 
-    monkeypatch.setattr(quadratic.Rows, "bound", bound)
+    monkeypatch.setattr(quadratic.QuadraticRows, "bound", bound)
 
 
 POWERS = [1.0, 2.0, 3.0, 7.5]
@@ -261,7 +261,7 @@ def test_a_bias_of_normalised_inputs_is_above_its_parabola_and_as_near_as_can_be
     length = torch.tensor([1.3], dtype=torch.float64)
     rows = SimpleNamespace(net=SimpleNamespace(normalised=True, p=p), beta=torch.full_like(length, beta), length=length)
     rho = rho * length
-    constant, along, curve = quadratic.Rows._bias(rows, rho)
+    constant, along, curve = quadratic.QuadraticRows._bias(rows, rho)
     size, angle = torch.meshgrid(torch.linspace(0, 1, 201), torch.linspace(0, math.pi, 201), indexing="ij")
     d = rho * size.double()[1:]  # the length of a step, and its angle to the point
     inner = length * d * angle.double()[1:].cos()

@@ -12,7 +12,7 @@ from polyrelu.errors import InputError
 from polyrelu.nets import PolyReLUNet
 from polyrelu.robust import EXECUTED, QUICK_DIRECTIONS, REAL, linear_radius, quadratic_radius, root_lipschitz_radius
 from polyrelu.robust.core import arithmetic_of
-from polyrelu.robust.core.scaled_net import Neurons
+from polyrelu.robust.core.scaled_net import ScaledNet
 
 FLOATS = list(EXECUTED)
 
@@ -45,7 +45,7 @@ def margins(logits, label):
 def test_the_counted_errors_cover_logits_as_executed_and_little_more(dtype, outputs, p):
     for seed in range(4):
         net, X = net_of(p, outputs, dtype, seed=seed)
-        real, run = Neurons.of(net), Neurons.of(net, EXECUTED[dtype])
+        real, run = ScaledNet.from_net(net), ScaledNet.from_net(net, EXECUTED[dtype])
         placed = run.place(X, 2.0)
         with torch.no_grad():
             executed = torch.cat([net(part.to(dtype)) for part in X.split([1, 2, 27])]).double()
@@ -67,13 +67,13 @@ def test_the_counted_errors_cover_logits_as_executed_and_little_more(dtype, outp
 def test_the_counts_are_those_of_the_docstring():
     net, _ = net_of(3, 1, torch.float32, dim=100, width=50)
     u = 2.0**-24
-    run = Neurons.of(net, EXECUTED[torch.float32]).run
+    run = ScaledNet.from_net(net, EXECUTED[torch.float32]).run
     assert run.relative == pytest.approx((50 + 6 * 3 + 32) * u, rel=1e-3)
     assert run.blur == pytest.approx((100 + 12) * u, rel=1e-3)
     assert run.shifted == pytest.approx(2 * u * float(net.centre.double().norm()), rel=1e-3)
-    odd = Neurons.of(net_of(2.2, 1, torch.float32, width=50)[0], EXECUTED[torch.float32]).run
+    odd = ScaledNet.from_net(net_of(2.2, 1, torch.float32, width=50)[0], EXECUTED[torch.float32]).run
     assert odd.relative == pytest.approx((50 + 96 * 2.2 + 32) * u, rel=1e-3)
-    other = Neurons.of(net_of(3, 1, torch.float64, dim=100, width=50)[0], EXECUTED[torch.float64]).run
+    other = ScaledNet.from_net(net_of(3, 1, torch.float64, dim=100, width=50)[0], EXECUTED[torch.float64]).run
     assert other.relative == pytest.approx((50 + 18 + 32 + 108) * 2.0**-53, rel=1e-3)
     assert other.blur == pytest.approx((2 * 100 + 20) * 2.0**-53, rel=1e-3)
 
@@ -173,7 +173,7 @@ def test_a_head_predicts_in_its_own_arithmetic_also_under_autocast():
 def test_no_radius_of_a_normalised_net_as_executed_is_above_three_lengths():
     net = PolyReLUNet(3, 4, 3.0, normalise_input=True, dtype=torch.float32)
     radius, length = torch.tensor([1e9, 1.0]).double(), torch.ones(2).double()  # `scaled_bias` counts |x + d| <= 4 |x|
-    cut = Neurons.of(net, EXECUTED[torch.float32]).rounded_down(radius, length, 2.0)
+    cut = ScaledNet.from_net(net, EXECUTED[torch.float32]).rounded_down(radius, length, 2.0)
     assert 3 * (1 - 1e-9) < cut[0] <= 3 and cut[1] == pytest.approx(1, rel=1e-9)
 
 
@@ -182,4 +182,4 @@ def test_a_bias_near_the_largest_number_leaves_no_room_whatever_its_sign(sign):
     net = PolyReLUNet(3, 4, 3.0, bias=True, dtype=torch.float32)
     with torch.no_grad():
         net.bias.fill_(sign * torch.finfo(torch.float32).max / 8)
-    assert Neurons.of(net, EXECUTED[torch.float32]).run.longest == 0
+    assert ScaledNet.from_net(net, EXECUTED[torch.float32]).run.longest == 0

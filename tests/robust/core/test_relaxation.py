@@ -395,7 +395,7 @@ def test_the_slack_of_the_reduction_covers_merged_neurons(p, outputs):
         net.weight.copy_(W * (0.5 + uniform(30, 1)))
         net.output.copy_(normal(outputs, 30))
     shallow = reduce(net, tol=0.4)
-    unit = math.exp(shallow.neurons.log_unit)  # the largest coefficient, which the reduced net makes 1
+    unit = math.exp(shallow.whole.log_unit)  # the largest coefficient, which the reduced net makes 1
     assert shallow.groups == 5
     X = normal(10, 6)
     y = labels(net, X)
@@ -427,5 +427,5 @@ def test_neurons_without_weight_are_left_out():
     assert shallow.groups == 4
     X = normal(5, 3)
     T = X @ shallow.Q.T @ shallow.C.T
-    found = T.clamp(min=0).pow(3) @ shallow.coefficients[0] * math.exp(shallow.neurons.log_unit)
+    found = T.clamp(min=0).pow(3) @ shallow.coefficients[0] * math.exp(shallow.whole.log_unit)
     torch.testing.assert_close(found, net(X).detach(), rtol=1e-12, atol=1e-14)
