@@ -38,7 +38,7 @@ def test_labels_in_bfloat16_are_the_numbers_they_are():
 def test_labels_that_cannot_be_sorted_are_refused():
     model = LogisticRegression().fit(X, Y)
     with pytest.raises(InputError, match="expected labels of one kind"):
-        RobustnessReport(model, X, np.array([None, "a"] * 12, dtype=object))
+        RobustnessReport.measure(model, X, np.array([None, "a"] * 12, dtype=object))
 
 
 @pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
@@ -150,6 +150,6 @@ def test_objects_that_cannot_be_shown_are_refused_by_their_type():
         PolyReLUNet(2, 3, p=Raises())
 
 
-def test_a_class_is_no_function_of_a_text():
-    with pytest.raises(InputError, match="a function of a text"):
-        RobustnessReport(LogisticRegression().fit(X, Y), X, Y, tell=np.float32)
+def test_a_class_is_no_progress():
+    with pytest.raises(InputError, match=r"a polyrelu\.progress\.Progress"):
+        RobustnessReport.measure(LogisticRegression().fit(X, Y), X, Y, progress=np.float32)

@@ -113,7 +113,9 @@ def test_bad_input_is_one_line_and_leaves_nothing(folder, monkeypatch, words, sa
 
 
 def test_a_proof_above_an_attack_is_our_bug(folder, monkeypatch, tmp_path):
-    room = importlib.import_module("polyrelu.estimator.robustness_report.measurement")
-    monkeypatch.setattr(room, "certified", lambda module, X, y, **more: room.torch.full((len(X),), 99.0).double())
+    measurement = importlib.import_module("polyrelu.estimator.robustness_report.measurement")
+    monkeypatch.setattr(
+        measurement, "certified", lambda module, X, y, **more: measurement.torch.full((len(X),), 99.0).double()
+    )
     done = polyrelu_(folder / "signs.npz", "--points", 5, "-o", tmp_path / "page.html")
     assert done.exit_code == 3 and "please report it" in done.stderr and not list(tmp_path.iterdir())

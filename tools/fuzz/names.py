@@ -19,7 +19,7 @@ from typing import Any, final
 
 import polyrelu
 
-SKIPPED = {"cli", "commands", "claims", "explorer", "runs", "paper_figures", "crosscheck"}  # commands read the files
+SKIPPED = {"cli", "claims", "explorer", "workflows", "paper_figures", "crosscheck", "head_training", "robustness_report"}
 FIRST = {"net", "score", "model", "f", "X", "data", "trajectory", "history", "bracket", "brackets", "centres", "W",
          "directions", "matrix", "values", "log_contributions"}  # fmt: skip
 OWNED = {"Tensor", "Dataset", "nn.Module", "Module", "Net", "PolyReLUNet", "Score", "Trajectory", "History",

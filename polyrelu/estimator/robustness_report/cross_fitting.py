@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from polyrelu.errors import InputError
-from polyrelu.estimator.robustness_report.measurement import Measured, measure, subject_of
+from polyrelu.estimator.robustness_report.measurement import MeasuredRadii, measure_radii
+from polyrelu.estimator.robustness_report.report_rows import ClassifierReport, ReportRows
+from polyrelu.estimator.robustness_report.structure import Direction, averaging_of
+from polyrelu.estimator.robustness_report.target_model import as_target
 from polyrelu.robust import Bracket
 from polyrelu.robust.external import error_summary
-
-if TYPE_CHECKING:
-    from polyrelu.estimator.robustness_report.report import Part, RobustnessReport
 
 Array = NDArray[Any]
 
@@ -42,36 +42,33 @@ def refitted(model: Any) -> Any:
     return clone(model)
 
 
-def cross_fitted(report: RobustnessReport, model: Any, name: str) -> Part | None:
-    """``model`` fitted on one half of the report's rows and measured on its points in the other, twice."""
+def cross_fitted(rows: ReportRows, model: Any, name: str) -> ClassifierReport | None:
+    """``model`` fitted on one half of the rows and measured on its points in the other, twice."""
     from sklearn.base import clone
 
-    both = halves(report.y, report.seed)
+    both = halves(rows.y, rows.seed)
     if both is None:
         return None
-    found: list[tuple[Array, Part]] = []
+    found: list[tuple[Array, ClassifierReport]] = []
     for here, there in (both, both[::-1]):
-        report._tell(f"training the {name}" if not found else f"training the {name} on the other half")
+        rows.progress.update(doing=f"training the {name}{' on the other half' if found else ''}")
         try:
-            fitted = clone(model).fit(report.X[torch.from_numpy(there)].numpy(), report.y[there])
+            fitted = clone(model).fit(rows.X[torch.from_numpy(there)].numpy(), rows.y[there])
         except Exception as error:  # a classifier of someone else's may raise anything
             said = f"a classifier that can be fitted to half of X, or compare=False; it raises {error_summary(error)}"
             raise InputError(f"model={name}: expected {said}.") from error
-        subject = subject_of(fitted, report.X, report.y, name)
-        points = report.points[np.isin(report.points, here)]
+        target = as_target(fitted, rows.X, rows.y, name)
+        points = rows.points[np.isin(rows.points, here)]
         if len(points):
-            X, pool = report.X[torch.from_numpy(here)], (report.X[torch.from_numpy(there)], report.y[there])
+            X, pool = rows.X[torch.from_numpy(here)], (rows.X[torch.from_numpy(there)], rows.y[there])
             inside = np.searchsorted(here, points)
-            measured = measure(subject, X, report.y[here], inside, pool, radii=report.radii, seed=report.seed)
-            found.append((points, report._looked(subject, measured, points)))
-    return _joined(report, found, name)
+            measured = measure_radii(target, X, rows.y[here], inside, pool, radii=rows.radii, seed=rows.seed)
+            found.append((points, rows.described(target, measured, points)))
+    return _joined(rows, found, name)
 
 
-def _joined(report: RobustnessReport, found: list[tuple[Array, Part]], name: str) -> Part:
-    """Both halves as one, in the order of the report's points."""
-    from polyrelu.estimator.robustness_report.report import Part
-    from polyrelu.estimator.robustness_report.structure import Direction, averaging_of
-
+def _joined(rows: ReportRows, found: list[tuple[Array, ClassifierReport]], name: str) -> ClassifierReport:
+    """Both halves as one, in the order of the points."""
     order = torch.from_numpy(np.argsort(np.concatenate([points for points, _ in found])))
     brackets = [part.measured.bracket for _, part in found]
     lower, upper, step = (
@@ -81,6 +78,6 @@ def _joined(report: RobustnessReport, found: list[tuple[Array, Part]], name: str
     nodes = torch.zeros(len(lower), dtype=torch.long)
     bracket = Bracket(lower, upper, step, tuple(status[place] for place in order.tolist()), 2.0, nodes)
     clean = float(np.mean([part.measured.clean for _, part in found]))
-    measured = Measured(name, clean, bracket, found[0][1].measured.proof, found[0][1].measured.how)
+    measured = MeasuredRadii(name, clean, bracket, found[0][1].measured.proof, found[0][1].measured.how)
     direction = Direction(torch.cat([part.direction.radius for _, part in found])[order])
-    return Part(measured, averaging_of(measured, report.y[report.points], report.structure), direction)
+    return ClassifierReport(measured, averaging_of(measured, rows.y[rows.points], rows.structure), direction)

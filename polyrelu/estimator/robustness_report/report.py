@@ -1,102 +1,69 @@
 """Is this classifier fragile, why, and what would a polynomial head do on the same data?
 
-report = RobustnessReport(model, X_test, y_test, train=(X_train, y_train))
+report = RobustnessReport.measure(model, X_test, y_test, train=(X_train, y_train))
 print(report.summary())
 report.save("diagnosis.html")
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
-import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
-from polyrelu.checks import checked, plain_array, plain_tensor, seed_number, shown, whole_number
-from polyrelu.errors import InputError, require
-from polyrelu.estimator.robustness_report.measurement import Measured, Subject, measure, subject_of
-from polyrelu.estimator.robustness_report.structure import (
-    Averaging,
-    Direction,
-    averaging_of,
-    direction_of,
-    structure_of,
-)
+from polyrelu.checks import checked, seed_number, shown, whole_number
+from polyrelu.errors import require
+from polyrelu.estimator.robustness_report.cross_fitting import cross_fitted, refitted
+from polyrelu.estimator.robustness_report.report_rows import Array, ClassifierReport, ReportRows
+from polyrelu.estimator.robustness_report.structure import Structure
+from polyrelu.estimator.robustness_report.target_model import TargetModel, as_target
+from polyrelu.progress import Progress
 
 if TYPE_CHECKING:
     from polyrelu.estimator.classifier import PolyReLUClassifier
 
-FRACTIONS = (0.1, 0.2, 0.3)  # of the typical norm
-POOL = 2000  # rows that attacks walk towards
-Array = NDArray[Any]
-Tell = Callable[[str], None]  # what is being done now
+AHEAD = 1.05  # how much farther a head must hold to be called better
 
 
 @final
-class Part:
-    """One classifier of a report: its radii, its averaging score and its one direction."""
-
-    def __init__(self, measured: Measured, averaging: Averaging, direction: Direction) -> None:
-        self.name, self.measured, self.averaging, self.direction = measured.name, measured, averaging, direction
-
-    def record(self, radii: Array) -> dict[str, Any]:
-        """The numbers, as JSON holds them; null where there is none."""
-        line = self.measured.curve
-        numbers = {
-            "broken_at": self.measured.broken_at,
-            "proven_to": self.measured.proven_to,
-            "averaging": self.averaging.score,
-        }
-        return {
-            "name": self.name,
-            "proof": self.measured.proof,
-            "clean": self.measured.clean,
-            "attacked": line.attacked(radii).tolist(),
-            "certified": line.certified(radii).tolist(),
-            "universal": [_finite(self.direction.broken(radius)) for radius in radii.tolist()],
-            **{name: _finite(number) for name, number in numbers.items()},
-        }
-
-
-@final
+@dataclass(frozen=True, eq=False)
 class RobustnessReport:
     """How far a fitted classifier holds (l2), what it learned of hidden sub-classes, and what a p = 3 head would do.
 
-    Parameters
-    ----------
-    model : a classifier of scikit-learn or ours, a torch module on (n, D), measured in eval mode, or a function from
-        rows to labels; proven only if its class is a known one, unchanged (`polyrelu.robust.core.integrity`)
-    X, y : rows (n, D) and labels (n,) that the model was not trained on
-    radii : where accuracies are given, in the unit of X; None: .1, .2 and .3 of the typical norm
-    fine : (n,) known sub-classes of X; None: they are looked for
-    pool : rows and labels for attacks to walk towards; None: the training rows, else X and y
-    points : rows attacked at most, drawn at random; accuracy is over all rows
-    compare : also train and measure a `PolyReLUClassifier` of p = 3, or the unfitted one given here
-    train : rows and labels the head is trained on, best those of the model. None: the head is cross-fitted, trained on
-        one half of X and measured on the other, and the model, if scikit-learn can clone it, refitted the same way too
-    beside : more fitted classifiers by name, measured on the same points
-    tell : called with what is being done
+    It stores what `RobustnessReport.measure` has measured.
 
-    Attributes
-    ----------
     typical : median |x - mean|, the typical norm; ``fractions`` = radii / typical
     clean, attacked, certified : accuracy as it is, and what was not broken and what is proven at each radius
     broken_at, proven_to : the radius at which half of the points break, and up to which half are proven to hold
     averaging : 0 (single sub-classes) to 1 (class averages); nan without sub-classes
     universal : share of the right points that one direction for each class breaks, at each radius
     subclasses : number of sub-classes of each class
-    model, head, refit, beside : `Part`s with everything of each classifier; ``head`` and ``refit`` may be None
+    model, head, refit, beside : everything of each classifier (`ClassifierReport`); ``head`` and ``refit`` may be None
+    X, y, points : all rows and their labels, and the numbers of those that were attacked
     structure : the `Structure` of the data
     notes : what to keep in mind when reading the numbers
     """
 
-    def __init__(
-        self,
+    X: Tensor
+    y: Array
+    points: Array
+    radii: Array
+    typical: float
+    structure: Structure
+    seed: int
+    model: ClassifierReport
+    beside: tuple[ClassifierReport, ...] = ()
+    refit: ClassifierReport | None = None
+    head: ClassifierReport | None = None
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    def measure(
+        cls,
         model: Any,
         X: Any,
         y: Any,
@@ -110,54 +77,45 @@ class RobustnessReport:
         train: tuple[Any, Any] | None = None,
         beside: Mapping[str, Any] | None = None,
         name: str | None = None,
-        tell: Tell | None = None,
-    ) -> None:
-        from polyrelu.estimator.classifier import PolyReLUClassifier
+        progress: Progress | None = None,
+    ) -> RobustnessReport:
+        """Attack and certify ``model`` and what it is compared with, on the same points.
 
+        Parameters
+        ----------
+        model : a classifier of scikit-learn or ours, a torch module on (n, D), measured in eval mode, or a function
+            from rows to labels; proven only if its class is a known one, unchanged (`polyrelu.robust.core.integrity`)
+        X, y : rows (n, D) and labels (n,) that the model was not trained on
+        radii : where accuracies are given, in the unit of X; None: .1, .2 and .3 of the typical norm
+        fine : (n,) known sub-classes of X; None: they are looked for
+        pool : rows and labels for attacks to walk towards; None: the training rows, else X and y
+        points : rows attacked at most, drawn at random; accuracy is over all rows
+        compare : also train and measure a `PolyReLUClassifier` of p = 3, or the unfitted one given here
+        train : rows and labels the head is trained on, best those of the model. None: the head is cross-fitted, trained
+            on one half of X and measured on the other, and the model, if scikit-learn can clone it, refitted so too
+        beside : more fitted classifiers by name, measured on the same points
+        progress : told what is being done, see `polyrelu.progress.Progress`
+        """
         seed_number("seed", seed)
         whole_number("points", points, 1)
-        good = isinstance(compare, bool | PolyReLUClassifier)
-        require(good, "compare", shown(compare), "True, False or an unfitted PolyReLUClassifier")
-        require(beside is None or isinstance(beside, Mapping), "beside", shown(beside), "classifiers by name")
-        good = tell is None or (callable(tell) and not isinstance(tell, type))
-        require(good, "tell", shown(tell), "a function of a text")
-        require(name is None or isinstance(name, str), "name", shown(name), "a text")
-        listed = radii is None or (isinstance(radii, Sequence | np.ndarray | Tensor) and not isinstance(radii, str))
-        require(listed, "radii", shown(radii), "a list of finite numbers >= 0")
-        self.seed, self._tell = seed, tell or (lambda what: None)
-        self.X, self.y = _rows(X, y, "X")
-        self._train = None if train is None else _rows(*_pair(train, "train"), "train")
-        known = self._train or (self.X, self.y)
-        self._near = self._pool(pool, known)
-        source = np.random.default_rng([seed, 7])
-        self.points = np.sort(source.permutation(len(self.y))[:points])
-        self.typical = float((self.X - known[0].mean(dim=0)).norm(dim=1).median())
-        require(self.typical > 0, "X", "rows that are all equal", "rows that differ")
-        wanted = (
-            [fraction * self.typical for fraction in FRACTIONS]
-            if radii is None
-            else plain_tensor("radii", radii).double().flatten().tolist()
-        )
-        require(all(0 <= r < math.inf for r in wanted) and len(wanted) > 0, "radii", radii, "finite numbers >= 0")
-        self.radii = np.array(sorted(wanted))
-        self._tell("looking for sub-classes")
-        given = None if fine is None else np.asarray(fine)
-        self.structure = structure_of(*(known if given is None else (self.X, self.y)), given, seed)
-        every = np.concatenate([self.y, known[1]])
-        subject = subject_of(model, self.X, every, name)
-        self.notes: list[str] = [] if not subject.why else [f"It was attacked by its decisions alone ({subject.why})"]
-        more = [subject_of(other, self.X, every, title) for title, other in (beside or {}).items()]
-        strange = [one for one in (subject, *more) if one.altered]
-        self.notes += [f"Nothing is proven of the {one.name}: {one.altered}." for one in strange]
-        self.model = self._part(subject)
-        self.beside = tuple(map(self._part, more))
-        self.head: Part | None = None
-        self.refit: Part | None = None
+        check_options(compare, beside, name, progress)
+        rows = ReportRows.from_data(X, y, radii, fine, pool, train, seed, points, progress or Progress())
+        target = as_target(model, rows.X, rows.all_labels, name)
+        more = [as_target(other, rows.X, rows.all_labels, title) for title, other in (beside or {}).items()]
+        notes = [f"It was attacked by its decisions alone ({target.why})"] if target.why else []
+        notes += [f"Nothing is proven of the {one.name}: {one.altered}." for one in (target, *more) if one.altered]
+        measured, others = rows.report_on(target), tuple(map(rows.report_on, more))
+        refit = head = None
         if compare is not False:
-            self._compare(model, subject, None if compare is True else compare)
+            refit, head, said = with_head(rows, target, None if compare is True else compare)
+            notes += said
+        return cls(
+            rows.X, rows.y, rows.points, rows.radii, rows.typical, rows.structure, seed, measured, others, refit, head,
+            tuple(notes),
+        )  # fmt: skip
 
     @property
-    def parts(self) -> tuple[Part, ...]:
+    def parts(self) -> tuple[ClassifierReport, ...]:
         """All that was measured: the model, what stands beside it, its refit, the head."""
         return tuple(part for part in (self.model, *self.beside, self.refit, self.head) if part is not None)
 
@@ -206,6 +164,18 @@ class RobustnessReport:
         """Number of sub-classes of each class."""
         return self.structure.counts
 
+    @property
+    def advice(self) -> str:
+        """To "train" the polynomial head, or to "stay" with what is there; "" without a head."""
+        if self.head is None:
+            return ""
+        return "train" if self.head.measured.broken_at > AHEAD * self.best_rival.measured.broken_at else "stay"
+
+    @property
+    def best_rival(self) -> ClassifierReport:
+        """Of all that is not the head, what holds farthest."""
+        return max((part for part in self.parts if part is not self.head), key=lambda part: part.measured.broken_at)
+
     def record(self) -> dict[str, Any]:
         """The numbers, as JSON holds them."""
         return {
@@ -219,81 +189,48 @@ class RobustnessReport:
 
     def summary(self) -> str:
         """The findings in sentences."""
-        from polyrelu.report.pages import sentences
+        from polyrelu.estimator.robustness_report.sentences import sentences
 
         return " ".join(sentences(self))
 
     @checked
     def save(self, path: str | Path, *, command: str = "", data: str = "", next_commands: Sequence[str] = ()) -> Path:
         """Write one HTML page that needs nothing else, whole or not at all; ``data`` is what it calls the rows."""
-        from polyrelu.report.pages import write_diagnosis_page
+        from polyrelu.estimator.robustness_report.page import write_diagnosis_page
 
         return write_diagnosis_page(path, self, command, data, next_commands)
 
-    def _part(self, subject: Subject) -> Part:
-        self._tell(f"attacking {subject.name}")
-        measured = measure(subject, self.X, self.y, self.points, self._near, radii=self.radii, seed=self.seed)
-        return self._looked(subject, measured, self.points)
 
-    def _looked(self, subject: Subject, measured: Measured, points: Array) -> Part:
-        rows, labels = self.X[torch.from_numpy(points)], self.y[points]
-        direction = direction_of(subject, measured, rows, labels, self.structure, self.typical)
-        return Part(measured, averaging_of(measured, labels, self.structure), direction)
+def check_options(compare: Any, beside: Any, name: Any, progress: Any) -> None:
+    """Refuse what is not of its kind, before anything is measured."""
+    from polyrelu.estimator.classifier import PolyReLUClassifier
 
-    def _pool(self, pool: tuple[Any, Any] | None, known: tuple[Tensor, Array]) -> tuple[Tensor, Array]:
-        """Rows and labels to walk towards, not too many of them."""
-        rows, labels = known if pool is None else _rows(*_pair(pool, "pool"), "pool")
-        some = np.sort(np.random.default_rng([self.seed, 8]).permutation(len(labels))[:POOL])
-        return rows[torch.from_numpy(some)], labels[some]
-
-    def _compare(self, model: Any, subject: Subject, head: PolyReLUClassifier | None) -> None:
-        """The head, trained on the training rows or cross-fitted; then the model too, if it can be fitted anew."""
-        from sklearn.base import clone
-
-        from polyrelu.estimator.classifier import PolyReLUClassifier
-        from polyrelu.estimator.robustness_report.cross_fitting import cross_fitted, refitted
-
-        head = PolyReLUClassifier(p=3, random_state=self.seed) if head is None else clone(head)
-        name = f"polynomial head, p = {head.p}"
-        if self._train is not None:
-            self._tell(f"training the {name}")
-            fitted = head.fit(self._train[0].numpy(), self._train[1])
-            self.head = self._part(subject_of(fitted, self.X, self.y, name))
-            return
-        self.head = cross_fitted(self, head, name)
-        if self.head is None:
-            self.notes.append("No head was trained: a class has a single row, and none could be set aside.")
-            return
-        self.notes.append(
-            "Without training rows the head was cross-fitted: trained on one half of X, measured on the other."
-        )
-        again = refitted(model)
-        if again is not None:
-            self.refit = cross_fitted(self, again, f"{subject.name}, fitted anew like the head")
+    good = isinstance(compare, bool | PolyReLUClassifier)
+    require(good, "compare", shown(compare), "True, False or an unfitted PolyReLUClassifier")
+    require(beside is None or isinstance(beside, Mapping), "beside", shown(beside), "classifiers by name")
+    good = progress is None or isinstance(progress, Progress)
+    require(good, "progress", shown(progress), "None or a polyrelu.progress.Progress")
+    require(name is None or isinstance(name, str), "name", shown(name), "a text")
 
 
-def _pair(given: Any, name: str) -> tuple[Any, Any]:
-    good = isinstance(given, tuple | list) and len(given) == 2
-    require(good, name, type(given).__name__, "rows and labels, (X, y)")
-    X, y = given
-    return X, y
+def with_head(
+    rows: ReportRows, target: TargetModel, head: PolyReLUClassifier | None
+) -> tuple[ClassifierReport | None, ClassifierReport | None, list[str]]:
+    """The model fitted anew, if it can be; the head, trained on the training rows or cross-fitted as well; notes."""
+    from sklearn.base import clone
 
+    from polyrelu.estimator.classifier import PolyReLUClassifier
 
-def _finite(number: float) -> float | None:
-    return number if math.isfinite(number) else None
-
-
-def _rows(X: Any, y: Any, name: str) -> tuple[Tensor, Array]:
-    """Rows (n, D) in float64 and labels (n,), checked."""
-    rows = plain_tensor(name, X).cpu().double()
-    labels = plain_array("y", y) if isinstance(y, Tensor) else np.asarray(y)
-    require(labels.dtype.kind in "biufUSO", "y", f"{labels.dtype} labels", "numbers or text")
-    require(rows.ndim == 2 and min(rows.shape) > 0, f"{name}.shape", tuple(rows.shape), "(n, D), one row per point")
-    require(bool(rows.isfinite().all()), name, "NaN or infinity", "finite numbers")
-    require(labels.shape == (len(rows),), "y.shape", labels.shape, f"({len(rows)},), one label per row")
-    try:
-        classes = np.unique(labels)
-    except TypeError:
-        raise InputError(f"y={shown(labels)}: expected labels of one kind, numbers or text.") from None
-    require(len(classes) > 1, "y", f"only {labels[0]}", "rows of two classes at least")
-    return rows, labels
+    head = PolyReLUClassifier(p=3, random_state=rows.seed) if head is None else clone(head)
+    name = f"polynomial head, p = {head.p}"
+    if rows.train is not None:
+        rows.progress.update(doing=f"training the {name}")
+        fitted = head.fit(rows.train[0].numpy(), rows.train[1])
+        return None, rows.report_on(as_target(fitted, rows.X, rows.y, name)), []
+    found = cross_fitted(rows, head, name)
+    if found is None:
+        return None, None, ["No head was trained: a class has a single row, and none could be set aside."]
+    again = refitted(target.model)
+    refit = None if again is None else cross_fitted(rows, again, f"{target.name}, fitted anew like the head")
+    note = "Without training rows the head was cross-fitted: trained on one half of X, measured on the other."
+    return refit, found, [note]

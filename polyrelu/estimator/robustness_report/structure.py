@@ -23,11 +23,12 @@ from torch import Tensor
 from polyrelu.bias import Subclasses, estimate_subclasses, flip_radii, known_subclasses
 from polyrelu.data import Dataset
 from polyrelu.errors import require
-from polyrelu.estimator.robustness_report.measurement import Measured, Subject
+from polyrelu.estimator.robustness_report.measurement import MeasuredRadii
+from polyrelu.estimator.robustness_report.target_model import TargetModel
 from polyrelu.robust.core import unit
 
 Array = NDArray[Any]
-ALONG = 48  # looks along the one direction
+STEPS_ALONG = 48  # places looked at along the one direction
 
 
 @final
@@ -108,7 +109,7 @@ class Averaging:
     to_centres: float
 
 
-def averaging_of(measured: Measured, y: Array, structure: Structure) -> Averaging:
+def averaging_of(measured: MeasuredRadii, y: Array, structure: Structure) -> Averaging:
     """Whether the perturbations of points with labels ``y`` lead between class averages or between sub-classes."""
     step, names = measured.bracket.perturbation, structure.classes
     known = step.any(dim=1) & torch.from_numpy(np.isin(y, names))
@@ -133,7 +134,7 @@ def _nearest(d: Tensor, own: Tensor, centres: Tensor, of: Tensor) -> Tensor:
 
 
 def direction_of(
-    subject: Subject, measured: Measured, X: Tensor, y: Array, structure: Structure, reach: float
+    target: TargetModel, measured: MeasuredRadii, X: Tensor, y: Array, structure: Structure, reach: float
 ) -> Direction:
     """For each class the better of: the mean of its perturbations, the way from its average to another class's."""
     radius, steps = torch.full((len(X),), torch.inf, dtype=torch.float64), unit(measured.bracket.perturbation)
@@ -141,11 +142,11 @@ def direction_of(
     for name in np.unique(y).tolist():
         own = torch.from_numpy(y == name)
         others = [middle - middles[name] for other, middle in middles.items() if name in middles and other != name]
-        ends, labels = torch.full((int(own.sum()),), reach), subject.labels(y[y == name])
+        ends, labels = torch.full((int(own.sum()),), reach), target.labels(y[y == name])
         for way in (steps[own].mean(dim=0), *others):
             if bool(way.any()):
                 along = unit(way[None]).expand(len(ends), -1)
-                found = flip_radii(subject.score, X[own], labels, along, ends, ALONG)
+                found = flip_radii(target.score, X[own], labels, along, ends, STEPS_ALONG)
                 if found.clamp(max=2 * reach).mean() < radius[own].clamp(max=2 * reach).mean():
                     radius[own] = found
     return Direction(torch.where(measured.bracket.upper > 0, radius, 0.0))

@@ -97,7 +97,7 @@ def write_claims_page(
     rows = [Row(judgement) for judgement in judgements]
     return write_page(
         path,
-        "claims",
+        (__package__, "claims"),
         {"interval": interval_text, "duration": duration_text},
         images=True,
         about=about,

@@ -17,25 +17,31 @@ from polyrelu.report.numbers import number_text
 
 
 def write_page(
-    path: str | Path, name: str, filters: Mapping[str, Callable[..., str]], *, images: bool = False, **values: Any
+    path: str | Path,
+    template: tuple[str, str],
+    filters: Mapping[str, Callable[..., str]],
+    *,
+    images: bool = False,
+    **values: Any,
 ) -> Path:
-    """Fill the template NAME.html.j2 of this folder, whole or not at all, and return the path.
+    """Fill the ``template`` NAME.html.j2 of a package, whole or not at all, and return the path.
 
-    The template gets the ``values``, ``style`` (NAME.css), ``script`` (NAME.js, or "") and the Content-Security-Policy
+    It gets the ``values``, ``style`` (NAME.css), ``script`` (NAME.js, or "") and the Content-Security-Policy
     that allows these two only, and ``images`` that are embedded.
     """
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters |= {"number": number_text, **filters}
-    template, style, script = (_resource(f"{name}.{kind}") for kind in ("html.j2", "css", "js"))
-    page = environment.from_string(template).render(
+    package, name = template
+    text, style, script = (_resource(package, f"{name}.{kind}") for kind in ("html.j2", "css", "js"))
+    page = environment.from_string(text).render(
         style=Markup(style), script=Markup(script), policy=_policy(style, script, images), **values
     )
     return write_atomically(path, lambda temporary: temporary.write_text(page, encoding="utf-8", errors="replace"))
 
 
-def _resource(name: str) -> str:
-    """A file of this folder; "" if there is none."""
-    file = files(__package__).joinpath(name)
+def _resource(package: str, name: str) -> str:
+    """A file of a package; "" if there is none."""
+    file = files(package).joinpath(name)
     return file.read_text(encoding="utf-8") if file.is_file() else ""
 
 

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from polyrelu.data import InputSchema, Table, class_indices, read_table, split_rows
 from polyrelu.errors import InputError, require
-from polyrelu.estimator.robustness_report import RobustnessReport, Tell
+from polyrelu.estimator import RobustnessReport
 from polyrelu.files import output_folder
 from polyrelu.nets import load, load_about
 from polyrelu.progress import Progress
-from polyrelu.report.pages import AHEAD, best_rival
 from polyrelu.workflows.diagnose.settings import DiagnosisSettings
 
 TRAINED, MEASURED = 20_000, 5_000  # rows at most; more change the numbers less than the draw of points does
@@ -27,12 +27,8 @@ def run_diagnosis(settings: DiagnosisSettings, progress: Progress) -> Robustness
     """Read, train what is asked for, measure on the fifth held out, write the page."""
     out = settings.out
     progress.stage("diagnose")
-
-    def tell(what: str) -> None:
-        progress.keep(f"interrupted while {what}; {out} is not written. The same command begins anew.")
-        progress.update(doing=what)
-
-    tell("reading the data")
+    steps = DiagnosisProgress(progress, out)
+    steps.update(doing="reading the data")
     require(out.suffix.lower() in (".html", ".htm"), "out", out, "a name that ends in .html")
     require(not out.is_dir(), "out", out, "a file, this is a folder")
     model, takes = (None, None) if settings.model is None else _model(settings.model)
@@ -44,32 +40,46 @@ def run_diagnosis(settings: DiagnosisSettings, progress: Progress) -> Robustness
     train, test = np.sort(train[:TRAINED]), np.sort(test[:MEASURED])
     output_folder(out.parent)
     X, Z = (np.asarray(table.X[rows], dtype=np.float64) for rows in (train, test))
-    report = RobustnessReport(
-        **_subjects(model, settings, X, y[train], tell),
+    report = RobustnessReport.measure(
+        **_classifiers(model, settings, X, y[train], steps),
         X=Z,
         y=y[test],
         train=(X, y[train]),
         fine=None if table.fine is None else table.fine[test],
         seed=settings.seed,
         points=settings.points,
-        tell=tell,
+        progress=steps,
     )
-    report.notes += [*_notes(settings, len(table), len(train), len(test)), *table.notes]
-    tell("writing the page")
-    rival = best_rival(report).measured.broken_at
-    discover = report.head is not None and report.head.measured.broken_at <= AHEAD * rival
-    report.save(out, command=settings.command(), data=settings.data, next_commands=settings.next_commands(discover))
+    notes = (*report.notes, *_notes(settings, len(table), len(train), len(test)), *table.notes)
+    report = replace(report, notes=notes)
+    steps.update(doing="writing the page")
+    commands = settings.next_commands(discover=report.advice == "stay")
+    report.save(out, command=settings.command(), data=settings.data, next_commands=commands)
     return report
 
 
-def _subjects(model: Any, settings: DiagnosisSettings, X: Array, y: Array, tell: Tell) -> dict[str, Any]:
+@final
+class DiagnosisProgress(Progress):
+    """Of a diagnosis, which leaves nothing when it is interrupted, whatever it is doing."""
+
+    def __init__(self, whole: Progress, out: Path) -> None:
+        self.whole, self.out = whole, out
+
+    def update(self, done: float | None = None, **numbers: Any) -> None:
+        """Say so, and what an interruption leaves."""
+        doing = numbers["doing"]
+        self.whole.keep(f"interrupted while {doing}; {self.out} is not written. The same command begins anew.")
+        self.whole.update(done, **numbers)
+
+
+def _classifiers(model: Any, settings: DiagnosisSettings, X: Array, y: Array, progress: Progress) -> dict[str, Any]:
     """The classifier in question, what stands beside it, and whether a p = 3 head does: fitted on the training rows."""
     from polyrelu.estimator import PolyReLUClassifier
 
     beside, head = {LOGISTIC: _logistic(X, y)}, PolyReLUClassifier(p=1, random_state=settings.seed)
     polynomial = getattr(model, "p_", getattr(model, "p", 1.0)) > 2
     if model is None or polynomial:
-        tell(f"training the {RELU}")
+        progress.update(doing=f"training the {RELU}")
         head.fit(X, y)
     if model is None:
         return {"model": head, "name": RELU, "beside": beside}

@@ -28,7 +28,7 @@ from torch.nn.utils import weight_norm as old_weight_norm
 
 from polyrelu.errors import InputError
 from polyrelu.estimator import PolyReLUClassifier, RobustnessReport
-from polyrelu.estimator.robustness_report import measure, subject_of
+from polyrelu.estimator.robustness_report import as_target, measure_radii
 from polyrelu.nets import AverageClassifier, CentreClassifier, PolyReLUNet, ReadOut
 from polyrelu.robust import altered
 from polyrelu.robust.core import integrity as genuine
@@ -67,16 +67,16 @@ def proven(model):
 
 
 def measured(model, y=Y):
-    subject = subject_of(model, ROWS, y)
-    return subject, measure(subject, ROWS, y, np.arange(0, 80, 8), (ROWS, y), radii=np.array([0.1]), seed=0)
+    target = as_target(model, ROWS, y)
+    return target, measure_radii(target, ROWS, y, np.arange(0, 80, 8), (ROWS, y), radii=np.array([0.1]), seed=0)
 
 
 def refused(model, words, y=Y):
     """Nothing proven, in words; an attack all the same, and what it found is decided otherwise."""
     assert words in altered(model), altered(model)
     assert certified(model, ROWS, SIGNS) is None
-    subject, found = measured(model, y)
-    assert words in subject.altered and found.proof == "nothing is proven"
+    target, found = measured(model, y)
+    assert words in target.altered and found.proof == "nothing is proven"
     assert (found.bracket.lower == 0).all() and found.bracket.upper.isfinite().any()
 
 
@@ -307,7 +307,7 @@ def test_lazy_modules_have_no_weights_yet():
     with pytest.raises(InputError, match=r"no numbers in '0\.weight' yet"):
         as_module(net)
     with pytest.raises(InputError, match="lazy parameter"):
-        subject_of(net, ROWS, Y)
+        as_target(net, ROWS, Y)
     net(ROWS.float())
     assert type(net[0]) is nn.Linear and proven(net) is not None
 
@@ -316,8 +316,8 @@ def test_what_cannot_be_copied_is_asked():
     net = nn.Sequential(module(), nn.Dropout(0.9))
     net.lock = threading.Lock()
     net.train()
-    subject, found = measured(net)
-    assert subject.module is None and "cannot be copied" in subject.why and net.training and net[1].training
+    target, found = measured(net)
+    assert target.module is None and "cannot be copied" in target.why and net.training and net[1].training
     plain = measured(module())[1].bracket
     assert (found.bracket.lower == 0).all()
     ratio = (found.bracket.upper / plain.upper)[plain.upper > 0]
@@ -458,8 +458,8 @@ def test_pipelines_with_memory_are_plain_and_functions_are_not(tmp_path):
     model = Pipeline([("scale", StandardScaler()), ("last", LogisticRegression())], memory=str(tmp_path))
     torch.testing.assert_close(proven(model.fit(X, Y)), proven(piped()))
     bent = make_pipeline(FunctionTransformer(lambda Z: np.where(abs(Z) > 30, -Z, Z)), LogisticRegression()).fit(X, Y)
-    subject, found = measured(bent)
-    assert "FunctionTransformer" in subject.why and found.proof == "nothing is proven"
+    target, found = measured(bent)
+    assert "FunctionTransformer" in target.why and found.proof == "nothing is proven"
     assert found.bracket.upper.isfinite().all()
 
 
@@ -578,13 +578,15 @@ def test_classes_keep_their_order():
 def test_rows_stay_what_they_are():
     rows, model = ROWS.clone(), make_pipeline(StandardScaler(copy=False), LogisticRegression()).fit(X.copy(), Y)
     certified(model, rows, SIGNS)
-    report = RobustnessReport(model, rows, Y, compare=False, points=3)
+    report = RobustnessReport.measure(model, rows, Y, compare=False, points=3)
     assert torch.equal(rows, ROWS) and torch.equal(report.X, ROWS)
 
 
 def test_a_report_says_why_nothing_is_proven():
     bent, said = with_forward(module()), "has an attribute forward of its own"
-    report = RobustnessReport(bent, X, Y, compare=False, points=6, beside={"other": Contrary().fit(X, Y)}, name="net")
+    report = RobustnessReport.measure(
+        bent, X, Y, compare=False, points=6, beside={"other": Contrary().fit(X, Y)}, name="net"
+    )
     assert any(note.startswith("Nothing is proven of the net: its layer 0 ") and said in note for note in report.notes)
     assert any(note.startswith("Nothing is proven of the other: ") for note in report.notes)
     assert said in report.summary() and report.proven_to == 0 < report.broken_at

@@ -138,7 +138,10 @@ def test_a_function_among_the_layers():
     model._modules["1"] = functional.silu
     assert "its layer 1 is a builtins.function, which is not one of the classes that are known" in altered(model)
     assert unproven(model)
-    for ask in (lambda: bracket(model, ROWS[:2], torch.ones(2)), lambda: RobustnessReport(model, X, Y, compare=False)):
+    for ask in (
+        lambda: bracket(model, ROWS[:2], torch.ones(2)),
+        lambda: RobustnessReport.measure(model, X, Y, compare=False),
+    ):
         with pytest.raises(InputError, match="modules for layers"):
             ask()
 
@@ -263,14 +266,14 @@ def raising(rows):
 )
 def test_reports_refuse_in_words(model, rows, said):
     with pytest.raises(InputError, match=said):
-        RobustnessReport(model, rows, Y, compare=False, points=4)
+        RobustnessReport.measure(model, rows, Y, compare=False, points=4)
 
 
 def test_weights_that_are_a_tensor():
     model = LogisticRegression().fit(X, Y)
     model.coef_ = torch.from_numpy(model.coef_)
     try:
-        report = RobustnessReport(model, X, Y, compare=False, points=4)
+        report = RobustnessReport.measure(model, X, Y, compare=False, points=4)
     except InputError as error:
         assert "TypeError" in str(error) and isinstance(error.__cause__, TypeError)
     else:
@@ -279,7 +282,7 @@ def test_weights_that_are_a_tensor():
 
 def test_the_error_of_a_predict_function_is_kept():
     with pytest.raises(InputError) as caught:
-        RobustnessReport(raising, X, Y, compare=False)
+        RobustnessReport.measure(raising, X, Y, compare=False)
     assert isinstance(caught.value.__cause__, KeyError)
 
 

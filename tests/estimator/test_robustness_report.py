@@ -20,11 +20,11 @@ from torch import nn
 from polyrelu.data import OrthonormalMixture
 from polyrelu.errors import InputError
 from polyrelu.estimator import PolyReLUClassifier, RobustnessReport
-from polyrelu.estimator.robustness_report import measure, subject_of
+from polyrelu.estimator.robustness_report import as_target, measure_radii
 from polyrelu.estimator.robustness_report.cross_fitting import halves
+from polyrelu.estimator.robustness_report.sentences import findings, fraction
 from polyrelu.estimator.robustness_report.structure import averaging_of, structure_of
 from polyrelu.nets import AverageClassifier, CentreClassifier
-from polyrelu.report.pages.diagnosis_words import findings, fraction
 from polyrelu.robust.external import certified, label_codes
 
 MIX = OrthonormalMixture(dim=16, positive=3, negative=3, alpha=0.05, dtype=torch.float64)
@@ -41,7 +41,7 @@ def rows(n=90, seed=0):
 
 
 def report(model, X, y, **options):
-    return RobustnessReport(model, X, y, **{"compare": False, "points": 30, **options})
+    return RobustnessReport.measure(model, X, y, **{"compare": False, "points": 30, **options})
 
 
 def test_a_linear_model_has_its_exact_radii():
@@ -66,8 +66,8 @@ def test_averages_score_one_and_centres_zero():
     structure = structure_of(X, y, np.arange(len(y)), 0)
     scores = []
     for ideal in (AverageClassifier(X, labels), CentreClassifier(X, labels)):
-        subject = subject_of(ideal, X, y)
-        found = measure(subject, X, y, np.arange(len(y)), (X, y), radii=np.array([0.1]), seed=0)
+        target = as_target(ideal, X, y)
+        found = measure_radii(target, X, y, np.arange(len(y)), (X, y), radii=np.array([0.1]), seed=0)
         scores.append(averaging_of(found, y, structure))
     assert scores[0].score > 0.999 and scores[0].to_averages == pytest.approx(1, abs=1e-6)
     assert scores[0].to_centres == pytest.approx(math.sqrt(1 / 3), abs=1e-3)  # <S, mu_t - mu_s>/(sqrt(6) sqrt(2))
@@ -147,18 +147,18 @@ def test_without_training_rows_each_point_is_measured_by_a_head_that_never_saw_i
     estimator = importlib.import_module("polyrelu.estimator.classifier")
     cross = importlib.import_module("polyrelu.estimator.robustness_report.cross_fitting")
     trained, looked = [], []
-    plain_fit, plain_measure = estimator.PolyReLUClassifier.fit, cross.measure
+    plain_fit, plain_measure = estimator.PolyReLUClassifier.fit, cross.measure_radii
 
     def fit(self, X, y, *more, **options):
         trained.append({row.tobytes() for row in X})
         return plain_fit(self, X, y, *more, **options)
 
-    def measured(subject, X, y, points, pool, **options):
-        looked.append((subject.name, {row.tobytes() for row in X.numpy()}))
-        return plain_measure(subject, X, y, points, pool, **options)
+    def measured(target, X, y, points, pool, **options):
+        looked.append((target.name, {row.tobytes() for row in X.numpy()}))
+        return plain_measure(target, X, y, points, pool, **options)
 
     monkeypatch.setattr(estimator.PolyReLUClassifier, "fit", fit)
-    monkeypatch.setattr(cross, "measure", measured)
+    monkeypatch.setattr(cross, "measure_radii", measured)
     found = report(LogisticRegression().fit(X, y), X, y, fine=fine, compare=HEAD, points=6)
     heads = [seen for name, seen in looked if "polynomial" in name]
     assert len(trained) == len(heads) == 2 and not (trained[0] & heads[0]) and not (trained[1] & heads[1])

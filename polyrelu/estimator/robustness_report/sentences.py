@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from polyrelu.estimator.robustness_report import Part, RobustnessReport
+from polyrelu.estimator.robustness_report.measurement import EXACT, UNPROVEN
+from polyrelu.estimator.robustness_report.report import AHEAD, RobustnessReport
+from polyrelu.estimator.robustness_report.report_rows import ClassifierReport
 
-EXACT, PROVEN, NONE = "exact", "proven", "nothing is proven"  # what stands behind lower bounds
-AVERAGES, APART = 0.55, 0.45  # averaging scores from which a classifier is said to average, or to tell apart
-AHEAD = 1.05  # how much farther a head must hold to be called better
+AVERAGES, APART = 0.55, 0.45  # averaging scores from which a classifier is said to average, or to keep them apart
 
 
 def sentences(report: RobustnessReport) -> list[str]:
     """What was found, the most important first; lengths are fractions of the typical norm."""
     return [*findings(report), direction_words(report), *report.notes]
-
-
-def best_rival(report: RobustnessReport) -> Part:
-    """Of all that is not the head, what holds farthest."""
-    return max((part for part in report.parts if part is not report.head), key=lambda part: part.measured.broken_at)
 
 
 def findings(report: RobustnessReport) -> list[str]:
@@ -37,8 +30,8 @@ def fraction(radius: float, typical: float) -> str:
 
 
 def percent(share: float) -> str:
-    """87 %."""
-    return f"{100 * share:.0f} %"
+    """87 %; a dash where there is no number."""
+    return "–" if math.isnan(share) else f"{100 * share:.0f} %"
 
 
 def _structure(report: RobustnessReport) -> str:
@@ -69,8 +62,8 @@ def _model(report: RobustnessReport) -> str:
     )
 
 
-def _proof(part: Part, typical: float) -> str:
-    if part.measured.proof == NONE:
+def _proof(part: ClassifierReport, typical: float) -> str:
+    if part.measured.proof == UNPROVEN:
         return " (attacked; nothing is proven for this kind of classifier)"
     if part.measured.proof == EXACT:
         return " (exact)"
@@ -92,7 +85,7 @@ def _head(report: RobustnessReport) -> str:
     else:
         verb = "does about the same, it holds to"
     said = f"A {head.name} {verb} {where}{_proof(head, typical)}; {accuracy}."
-    best = best_rival(report)
+    best = report.best_rival
     if best in (rival, report.model):
         return said
     return f"{said} The {best.name} holds to {fraction(best.measured.broken_at, typical)}{_proof(best, typical)}."
