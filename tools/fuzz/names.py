@@ -19,7 +19,8 @@ from typing import Any, final
 
 import polyrelu
 
-SKIPPED = {"cli", "claims", "explorer", "workflows", "paper_figures", "crosscheck", "head_training", "robustness_report"}
+SKIPPED = {"cli", "claims", "explorer", "workflows", "paper_figures", "crosscheck", "head_training",
+           "robustness_report"}  # fmt: skip
 FIRST = {"net", "score", "model", "f", "X", "data", "trajectory", "history", "bracket", "brackets", "centres", "W",
          "directions", "matrix", "values", "log_contributions"}  # fmt: skip
 OWNED = {"Tensor", "Dataset", "nn.Module", "Module", "Net", "PolyReLUNet", "Score", "Trajectory", "History",
