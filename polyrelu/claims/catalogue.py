@@ -30,7 +30,7 @@ LISTS = (
     "embeddings",
     "averaging_images",
     "averaging_resnets",
-    "inconsistencies",
+    "errata.claims",
 )  # modules with a tuple CLAIMS; those of a paper import no experiment
 
 
@@ -47,7 +47,8 @@ def catalogue() -> dict[str, Claim]:
 
 def experiments() -> dict[str, Experiment]:
     """Experiment by name; all of their modules are imported."""
-    return {one.name: one for one in (load_experiment(claim.experiment) for claim in catalogue().values())}
+    found = (load_experiment(claim.experiment) for claim in catalogue().values() if claim.experiment)
+    return {one.name: one for one in found}
 
 
 def select(names: Iterable[str]) -> list[Claim]:

@@ -83,7 +83,8 @@ def at_most(quantity: Key, bound: float, published: float | None = None) -> Chec
 class Claim:
     """One sentence of a paper and its test.
 
-    ``experiment``: the name of the one that measures its numbers, such as "mv25.phases.random_start".
+    ``experiment``: the name of the one that measures its numbers, such as "mv25.phases.random_start"; "" where there is
+    nothing to measure, ``reason`` saying why.
     ``published``: what the source gives, as text. ``settings``: in words, what is run. ``checks``: where the numbers
     must lie for the claim to be reproduced. ``why``: where they must lie to show that the source's number is an
     artefact. ``reason``: what we know about a claim that is not simply reproduced. ``expects``: the verdict we stand

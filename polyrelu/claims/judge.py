@@ -84,6 +84,8 @@ class Judgement:
 
 def judge(claim: Claim, profile: Profile, outcomes: Sequence[Outcome]) -> Judgement:
     """Compare; a claim none of whose experiment ran is "not run", one of which a part failed differs."""
+    if not claim.experiment:
+        return Judgement(claim, profile, Verdict.NOT_RUN, for_profile(claim.reason, profile), (), ())
     experiment = load_experiment(claim.experiment)
     blocked = experiment.needs(profile)
     if blocked or not outcomes:

@@ -29,7 +29,7 @@ def settings_of(
     claims: Iterable[Claim], profile: Profile, seeds: int | None = None, first: int = 0
 ) -> list[dict[str, Any]]:
     """What must be run for these claims; an experiment that several share, only once."""
-    needed = {one.name: one for one in (load_experiment(claim.experiment) for claim in claims)}
+    needed = {one.name: one for one in (load_experiment(claim.experiment) for claim in claims if claim.experiment)}
     return [
         {
             "experiment": name,
@@ -75,4 +75,8 @@ def _measured(value: Any, file: str) -> Measured:
 
 def judge_all(claims: Iterable[Claim], profile: Profile, kept: Mapping[str, list[Outcome]]) -> list[Judgement]:
     """A verdict for every claim."""
-    return [judge(claim, profile, kept.get(load_experiment(claim.experiment).name, [])) for claim in claims]
+    return [judge(claim, profile, kept.get(_name(claim), [])) for claim in claims]
+
+
+def _name(claim: Claim) -> str:
+    return claim.experiment if isinstance(claim.experiment, str) else claim.experiment.name
