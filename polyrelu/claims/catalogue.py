@@ -13,6 +13,7 @@ from polyrelu.claims.experiment import Experiment, load_experiment
 from polyrelu.errors import InputError
 
 LISTS = (
+    "mmv24.claims",
     "mv24.claims",
     "mv25.claims",
     "averaging",
@@ -23,11 +24,6 @@ LISTS = (
     "llwa21.claims",
     "lpll25.claims",
     "universal",
-    "early",
-    "digits",
-    "digits_parity",
-    "digits_inputs",
-    "embeddings",
     "averaging_images",
     "averaging_resnets",
     "errata.claims",

@@ -130,3 +130,17 @@ class ClosedFormSize(NamedTuple):
 
 CLOSED_FORMS: Mapping[Profile, ClosedFormSize] = {"quick": ClosedFormSize(200, 6), "paper": ClosedFormSize(2000, 24)}
 SIZE_DIM: Mapping[Profile, int] = {"quick": 100, "paper": 1000}
+
+# digits, and heads on embeddings
+HEAD_POWERS = (1, 2, 3, 4)
+DIGIT_RADII: Mapping[Profile, Mapping[str, tuple[float, ...]]] = {  # by norm
+    "quick": {"l∞": (0.05, 0.1), "l2": (0.4, 0.7), "l1": (1.2, 2.0)},
+    "paper": {"l∞": (0.05, 0.1), "l2": (1.0, 2.0), "l1": (5.0, 10.0)},
+}
+DIGIT_CURVE: dict[Profile, tuple[float, ...]] = {  # l-infinity
+    "quick": (0.025, 0.075, 0.15),
+    "paper": tuple(round(0.2 * k / 14, 4) for k in range(1, 15)),
+}
+ON_ALL_IMAGES = {"l∞": (1, 2, 3, 4), "l2": (1, 4), "l1": (1, 4)}  # p for which all images are attacked, as published
+SCALES = (0.1, 1.0, 10.0)
+SCALED_EPOCHS: dict[Profile, int] = {"quick": 30, "paper": 5}

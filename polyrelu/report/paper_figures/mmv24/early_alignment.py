@@ -10,12 +10,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
+from polyrelu.claims.mmv24 import ALIGNED, FALLEN
 from polyrelu.report.figures.style import BLACK, BLUE, DOTTED, GREY, VERMILION, canvas, figure_style
 from polyrelu.report.paper_figures.figure import PaperFigure, Results, Run
 from polyrelu.report.paper_figures.panels import band, runs_of, ticks_at
 
 Runs = Sequence[Run]
-ALIGNED, FALLEN = 2000, 3000  # iterations, read off Fig. 5 (MNIST)
 
 
 @figure_style()
@@ -24,17 +24,17 @@ def early(results: Results) -> Figure:
     figure = canvas((10, 9.6), "Small starts: neurons turn first and grow later")
     grid = figure.add_gridspec(3, 3, left=0.06, right=0.975, top=0.915, bottom=0.06, hspace=0.45, wspace=0.27)
     panels = [figure.add_subplot(grid[row, column]) for row in range(3) for column in range(3)]
-    digits, batches = runs_of(results, "early.digits"), runs_of(results, "early.batches")
+    digits, batches = runs_of(results, "mmv24.digits.alignment"), runs_of(results, "mmv24.digits.batches")
     for panel, draw, runs in (
         (panels[0], _cosines, digits),
         (panels[1], _loss, digits),
         (panels[2], _rank, digits),
         (panels[3], _batches, batches),
-        (panels[4], _cones, runs_of(results, "planar.toy_cones")),
-        (panels[5], _layers, runs_of(results, "planar.first_layer")),
-        (panels[6], _inverse, runs_of(results, "early.after_alignment")),
-        (panels[7], _two_directions, runs_of(results, "early.after_alignment")),
-        (panels[8], _carried, runs_of(results, "planar.orthogonal_points")),
+        (panels[4], _cones, runs_of(results, "mmv24.two_points.cones")),
+        (panels[5], _layers, runs_of(results, "mmv24.two_points.first_layer")),
+        (panels[6], _inverse, runs_of(results, "mmv24.separable.after_alignment")),
+        (panels[7], _two_directions, runs_of(results, "mmv24.separable.after_alignment")),
+        (panels[8], _carried, runs_of(results, "mmv24.two_points.orthogonal_points")),
     ):
         if runs:
             draw(panel, runs)
@@ -110,8 +110,8 @@ def _batches(panel: Axes, runs: Runs) -> None:
 
 
 def _cones(panel: Axes, runs: Runs) -> None:
-    _line(panel, runs, "iterations", "mu = sin .1", BLUE, "μ = sin .1")
-    _line(panel, runs, "iterations", "mu = sin .001", VERMILION, "μ = sin .001")
+    _line(panel, runs, "iterations", "μ = sin .1", BLUE, "μ = sin .1")
+    _line(panel, runs, "iterations", "μ = sin .001", VERMILION, "μ = sin .001")
     panel.set_title("Two points: live neurons outside S+", loc="left")
     panel.set_ylim(bottom=0)
     _thousands(panel, 21_000, 7000)

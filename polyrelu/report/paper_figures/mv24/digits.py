@@ -8,32 +8,31 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.transforms import Bbox
-from numpy.typing import NDArray
 
-from polyrelu.claims.digits import CURVE, END, POSTER, POWERS, START, TABLE
-from polyrelu.claims.setups.digit_nets import NAMES
-from polyrelu.report.figures.style import BLACK, BLUE, GREEN, GREY, ORANGE, VERMILION, canvas, figure_style
+from polyrelu.claims import Quantity
+from polyrelu.claims.mv24 import FIRST_RANKS, LAST_RANKS, POSTER, POSTER_RADII, TABLE1
+from polyrelu.report.figures.style import BLACK, GREY, canvas, figure_style
 from polyrelu.report.paper_figures import panels
 from polyrelu.report.paper_figures.figure import PaperFigure, Results, Run
+from polyrelu.report.paper_figures.mv24.heads import COLOURS, epoch_axes, epoch_lines
 
-COLOURS = dict(zip(POWERS, (VERMILION, ORANGE, GREEN, BLUE), strict=True))
 COLUMNS = ("paper", "APGD-CE", "APGD-CE", "strongest", "proven")
 WHERE = ("all", "all", "first", "first", "first")  # of the images; at quick size the second column is empty
 N = len(COLUMNS)
-KNOWN = {(NAMES[norm], radius): row for (norm, radius), row in TABLE.items()}
+SIDES = ("APGD-CE", "strongest attack", "certified")
 
 
 @figure_style()
 def table_one(results: Results) -> Figure:
     """The table from four sides, and the l-infinity curves."""
-    runs = panels.runs_of(results, "digits.table")
+    runs = panels.runs_of(results, "mv24.digits.ten_digits")
     images = runs[0]["images"] if runs else "MNIST"
     figure = canvas((10, 9.6), f"Robust accuracy on {images}, ten digits")
     _table(figure.add_axes((0.012, 0.63, 0.976, 0.3)), runs, results)
     panel = figure.add_axes((0.07, 0.06, 0.91, 0.49))
     _curves(panel, runs)
     for p, shares in POSTER.items():
-        panels.published_marks(panel, CURVE["paper"], shares, COLOURS[p], ms=5.5)
+        panels.published_marks(panel, POSTER_RADII, shares, COLOURS[p], ms=5.5)
     panels.published_key(panel, "published, MNIST", 5.5)
     panel.set_title("l∞: what APGD-CE leaves, what the strongest attack leaves, what is certified", loc="left")
     panel.legend(fontsize=9.5, loc="upper right")
@@ -43,28 +42,28 @@ def table_one(results: Results) -> Figure:
 def _table(panel: Axes, runs: Sequence[Run], results: Results) -> None:
     """A row for each norm and radius, five columns for each p."""
     panel.set_axis_off()
-    sizes = [(side["norm"], radius) for side in runs[0]["sides"] for radius in side["radii"]] if runs else [*KNOWN]
-    lines = [["", *(f"p = {p}" if k == 0 else "" for p in POWERS for k in range(N))]]
-    lines += [["", *(words * len(POWERS))] for words in (COLUMNS, WHERE)]
-    for name, radius in sizes:
-        row = [f"{name} {radius:g}"]
-        for place, p in enumerate(POWERS):
+    sizes = [(norm, r) for norm, side in runs[0]["sides"].items() for r in side["radii"]] if runs else [*TABLE1]
+    lines = [["", *(f"p = {p}" if k == 0 else "" for p in COLOURS for k in range(N))]]
+    lines += [["", *(words * len(COLOURS))] for words in (COLUMNS, WHERE)]
+    for norm, radius in sizes:
+        row = [f"{norm} {radius:g}"]
+        for place, p in enumerate(COLOURS):
             mine = panels.select(runs, p=p)
-            known = KNOWN.get((name, radius), (None,) * 4)[place]
-            ours = [_mean(mine, name, radius, what) for what in ("published", "strongest", "certified")]
-            every = panels.values_of(
-                panels.measured(results, "digits.table"), f"APGD-CE on all images at {name} {radius:g}, p = {p}"
-            )
-            row += [_share(value) for value in (known, float(np.mean(every)) if every else None, *ours)]
+            published = TABLE1.get((norm, radius), (None,) * 4)[place]
+            all_images = Quantity("robust accuracy", side="APGD-CE on all images", norm=norm, radius=radius, p=p)
+            every = panels.values_of(panels.measured(results, "mv24.digits.ten_digits"), all_images)
+            ours = [_mean(mine, norm, radius, side) for side in SIDES]
+            row += [_share(value) for value in (published, float(np.mean(every)) if every else None, *ours)]
         lines.append(row)
-    widths = [0.06, *([0.235 / N] * N * len(POWERS))]
+    widths = [0.06, *([0.235 / N] * N * len(COLOURS))]
     table = panel.table(lines, cellLoc="right", edges="horizontal", colWidths=widths, bbox=Bbox([[0, 0], [1, 1]]))
     table.auto_set_font_size(False)
     table.set_fontsize(8.5)
+    powers = [*COLOURS]
     for (line, column), cell in table.get_celld().items():
         cell.set_edgecolor("#D5D5D5")
         cell.PAD = 0.04
-        p = POWERS[max(column - 1, 0) // N]
+        p = powers[max(column - 1, 0) // N]
         text = cell.get_text()
         text.set_color(COLOURS[p] if line == 0 else GREY if line in (1, 2) or column % N == 1 else BLACK)
         text.set_fontweight("bold" if line == 0 or (line > 2 and column % N == 4) else "normal")
@@ -72,12 +71,12 @@ def _table(panel: Axes, runs: Sequence[Run], results: Results) -> None:
             text.set_fontsize(6.5)
 
 
-def _mean(runs: Sequence[Run], name: str, radius: float, what: str) -> float | None:
+def _mean(runs: Sequence[Run], norm: str, radius: float, side: str) -> float | None:
     found = [
-        side[what][list(side["radii"]).index(radius)]
+        sides[side][list(sides["radii"]).index(radius)]
         for run in runs
-        for side in run["sides"]
-        if side["norm"] == name and radius in side["radii"]
+        for sides in (run["sides"].get(norm, {"radii": ()}),)
+        if radius in sides["radii"]
     ]
     return float(np.mean(found)) if found else None
 
@@ -90,7 +89,8 @@ def _share(value: float | None) -> str:
 def figure_three(results: Results) -> Figure:
     """Fig. 3 a-d on parity, and the same of ten digits beside the poster's numbers."""
     ten, parity, maps = (
-        panels.runs_of(results, name) for name in ("digits.table", "digits_parity.parity", "digits_inputs.cosines")
+        panels.runs_of(results, f"mv24.{name}")
+        for name in ("digits.ten_digits", "digits.parity", "digit_inputs.cosines")
     )
     figure = canvas((10, 10.6), "Digits: correlation, accuracy, stable rank, robust accuracy")
     grid = figure.add_gridspec(3, 2, left=0.07, right=0.98, top=0.92, bottom=0.055, hspace=0.38, wspace=0.2)
@@ -123,19 +123,16 @@ def _map(panel: Axes, runs: Sequence[Run]) -> None:
 def _curves(panel: Axes, runs: Sequence[Run]) -> None:
     """APGD-CE (line), the strongest attack (dots) and the certificate (dotted) against the radius."""
     fine = np.linspace(0, 0.21, 1000)
-    for p, mine in panels.by_power(runs, POWERS):
-        radii, shares = _at_table(mine, "published")
+    for p, mine in panels.by_power(runs, COLOURS):
+        at_table, radii = list(mine[0]["sides"]["l∞"]["radii"]), mine[0]["radii"]
+        published, strongest = (np.array([run["sides"]["l∞"][side] for run in mine]) for side in SIDES[:2])
         clean = [[np.mean(np.array(run["proven"]) > 0)] for run in mine]
-        x, lines = (
-            np.array([0.0, *radii, *mine[0]["radii"]]),
-            np.hstack([clean, shares, [run["curve"] for run in mine]]),
-        )
+        x, lines = np.array([0.0, *at_table, *radii]), np.hstack([clean, published, [run["curve"] for run in mine]])
         order = x.argsort()
         panels.band(panel, x[order], lines[:, order], COLOURS[p], label=f"p = {p}, APGD-CE")
-        held = [np.mean(np.array(run["proven"])[:, None] > fine, axis=0) for run in mine]
-        panel.plot(fine, np.mean(held, axis=0), color=COLOURS[p], lw=1.2, ls=":")
-        radii, shares = _at_table(mine, "strongest")
-        panel.plot(radii, shares.mean(axis=0), "o", color=COLOURS[p], ms=6)
+        proven = [panels.share_beyond(run["proven"], fine) for run in mine]
+        panel.plot(fine, np.mean(proven, axis=0), color=COLOURS[p], lw=1.2, ls=":")
+        panel.plot(at_table, strongest.mean(axis=0), "o", color=COLOURS[p], ms=6)
     panel.plot([], [], "o", color=GREY, ms=6, label="strongest attack")
     panel.plot([], [], color=GREY, lw=1.2, ls=":", label="certified")
     panel.set_xlim(0, 0.205)
@@ -143,40 +140,21 @@ def _curves(panel: Axes, runs: Sequence[Run]) -> None:
     panel.set_xlabel("radius")
 
 
-def _at_table(runs: Sequence[Run], attack: str) -> tuple[list[float], NDArray[np.float64]]:
-    """The l-infinity radii of the table, and what an attack left at each, one row a seed."""
-    sides = [run["sides"][0] if "sides" in run else {**run, "radii": run["table radii"]} for run in runs]
-    return list(sides[0]["radii"]), np.array([side[attack] for side in sides], dtype=np.float64)
-
-
 def _accuracy(panel: Axes, runs: Sequence[Run], title: str) -> None:
-    for p, mine in panels.by_power(runs, POWERS):
-        train, held = (panels.rows(mine, name) for name in ("train accuracy", "accuracy"))
-        epochs = np.arange(held.shape[1])
-        panel.plot(epochs, train.mean(axis=0), color=COLOURS[p], lw=1, ls=(0, (3, 2)))
-        panels.band(panel, epochs, held, COLOURS[p], label=f"p = {p}")
+    epoch_lines(panel, runs, "accuracy")
     panels.percent_axis(panel, 0.94, 1.002)
-    _epochs(panel, title)
+    epoch_axes(panel, title)
 
 
 def _rank(panel: Axes, runs: Sequence[Run], title: str, published: bool) -> None:
-    for p, mine in panels.by_power(runs, POWERS):
-        ranks = panels.rows(mine, "rank")
-        panels.band(panel, np.arange(ranks.shape[1]), ranks, COLOURS[p], label=f"p = {p}")
+    epoch_lines(panel, runs, "rank")
     if published:
-        for numbers, epoch in ((START, 0), (END, 50)):
-            for p, rank in zip(POWERS, numbers, strict=True):
-                panels.published_marks(panel, [epoch], [rank], COLOURS[p], clip_on=False)
+        for numbers, epoch in ((FIRST_RANKS, 0), (LAST_RANKS, 50)):
+            for colour, rank in zip(COLOURS.values(), numbers, strict=True):
+                panels.published_marks(panel, [epoch], [rank], colour, clip_on=False)
         panels.published_key(panel, "published, MNIST")
     panel.set_ylim(bottom=0)
-    _epochs(panel, title)
-
-
-def _epochs(panel: Axes, title: str) -> None:
-    panel.set_title(title, loc="left")
-    panel.set_xlabel("epochs")
-    panel.set_xlim(left=0)
-    panels.legend_if_any(panel, "best", ncols=2)
+    epoch_axes(panel, title)
 
 
 FIGURES: tuple[PaperFigure, ...] = (

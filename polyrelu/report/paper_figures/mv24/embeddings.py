@@ -8,26 +8,28 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from polyrelu.claims.embeddings import POWERS
-from polyrelu.report.figures.style import BLUE, GREEN, GREY, ORANGE, VERMILION, canvas, figure_style
+from polyrelu.report.figures.style import GREY, canvas, figure_style
 from polyrelu.report.paper_figures import panels
 from polyrelu.report.paper_figures.figure import PaperFigure, Results, Run
+from polyrelu.report.paper_figures.mv24.heads import COLOURS, epoch_axes, epoch_lines
 
-COLOURS = dict(zip(POWERS, (VERMILION, ORANGE, GREEN, BLUE), strict=True))
 WIDTHS = {"APGD-CE": (0.18, 0.35), "strongest attack": (0.18, 1.0), "certified": (0.09, 1.0)}  # of bars, and how dark
 
 
 @figure_style()
 def figure_four(results: Results) -> Figure:
     """Cosines of the kinds, accuracy and stable rank in time, robust accuracy."""
-    runs = panels.runs_of(results, "embeddings.heads")
+    runs = panels.runs_of(results, "mv24.embeddings.heads")
     about = runs[0]["about"] if runs else "not run"
     figure = canvas((10, 7.8), f"Heads on embeddings ({about})")
     grid = figure.add_gridspec(2, 2, left=0.07, right=0.97, top=0.9, bottom=0.08, hspace=0.36, wspace=0.22)
     map_panel, accuracy, rank, robust = (figure.add_subplot(grid[place // 2, place % 2]) for place in range(4))
     _map(map_panel, [run for run in runs if run["cosines"]])
-    _epochs(accuracy, runs, "accuracy", "b  Accuracy (dashed: training rows)")
-    _epochs(rank, runs, "rank", "c  Stable rank of the features")
+    epoch_lines(accuracy, runs, "accuracy")
+    panels.percent_axis(accuracy, min((run["accuracy"][-1] for run in runs), default=0.8) - 0.2, 1.01)
+    epoch_axes(accuracy, "b  Accuracy (dashed: training rows)")
+    epoch_lines(rank, runs, "rank")
+    epoch_axes(rank, "c  Stable rank of the features")
     _robust(robust, runs)
     return figure
 
@@ -43,26 +45,11 @@ def _map(panel: Axes, runs: Sequence[Run]) -> None:
     panel.set_yticks([])
 
 
-def _epochs(panel: Axes, runs: Sequence[Run], name: str, title: str) -> None:
-    for p, mine in panels.by_power(runs, POWERS):
-        lines = panels.rows(mine, name)
-        panels.band(panel, range(lines.shape[1]), lines, COLOURS[p], label=f"p = {p}")
-        if name == "accuracy":
-            panel.plot(panels.rows(mine, "train accuracy").mean(axis=0), color=COLOURS[p], lw=1, ls=(0, (3, 2)))
-    if name == "accuracy":
-        ends = [run["accuracy"][-1] for run in runs]
-        panels.percent_axis(panel, min(ends, default=0.8) - 0.2, 1.01)
-    panel.set_title(title, loc="left")
-    panel.set_xlabel("epochs")
-    panel.set_xlim(left=0)
-    panels.legend_if_any(panel, "best", ncols=2)
-
-
 def _robust(panel: Axes, runs: Sequence[Run]) -> None:
     """Three bars for each p at each radius, one over the other: the certified one is the shortest."""
     places = [(name, k) for name, side in runs[0]["sides"].items() for k in range(len(side["radii"]))] if runs else []
     for place, (name, k) in enumerate(places):
-        for number, (p, mine) in enumerate(panels.by_power(runs, POWERS)):
+        for number, (p, mine) in enumerate(panels.by_power(runs, COLOURS)):
             x = place + 0.2 * (number - 1.5)
             for side, (width, alpha) in WIDTHS.items():
                 share = float(np.mean([run["sides"][name][side][k] for run in mine]))

@@ -1,4 +1,4 @@
-"""Two positive points in the plane, and neurons that turn to them (Min, Mallada, Vidal 2024, App. A; E18, E19, E27).
+"""Two positive points in the plane, and neurons that turn to them (Min, Mallada, Vidal 2024, App. A).
 
     w_j <- w_j + (rate/n) v_j sum_{i: <x_i, w_j> > 0} e^(-f(x_i)) x_i
     v_j <- v_j + (rate/n) sum_i e^(-f(x_i)) relu(<x_i, w_j>)
@@ -15,11 +15,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from polyrelu.claims.experiment import Measured
+from polyrelu.claims.experiment import Measured, experiment
+from polyrelu.claims.mmv24.sizes import FIVE, RATE, SCALE, WIDTH
 from polyrelu.claims.profile import Profile
+from polyrelu.claims.quantity import Key, Quantity
 
 Array = NDArray[np.float64]
-RATE, WIDTH, SCALE = 2e-3, 50, 1e-6
 
 
 def two_points(angle: float) -> Array:
@@ -27,14 +28,14 @@ def two_points(angle: float) -> Array:
     return np.array([[1.0, 0.0], [math.sin(angle), math.cos(angle)]])
 
 
-def toy_start(seed: int, *, both: bool = True) -> tuple[Array, Array]:
+def small_start(seed: int, *, both: bool = True) -> tuple[Array, Array]:
     """Entries of W N(0, 1e-12), v_j = +-|w_j|, or +-1 where only the first layer is trained."""
     source = np.random.default_rng(seed)
     W, sign = SCALE * source.standard_normal((WIDTH, 2)), np.sign(source.standard_normal(WIDTH))
     return W, sign * np.linalg.norm(W, axis=1) if both else sign
 
 
-def toy_descent(X: Array, W: Array, v: Array, steps: int, every: int, *, both: bool = True) -> dict[str, Array]:
+def gradient_descent(X: Array, W: Array, v: Array, steps: int, every: int, *, both: bool = True) -> dict[str, Array]:
     """Gradient descent at the published rate on (1/n) sum_i exp(-f(x_i)), f = sum_j v_j relu(<w_j, x>).
 
     Iterations 0, ``every``, ... with W (T, h, 2), v (T, h), the gates (T, n, h) and the loss (T,).
@@ -54,46 +55,51 @@ def toy_descent(X: Array, W: Array, v: Array, steps: int, every: int, *, both: b
     return {name: np.asarray(value) for name, value in kept.items()}
 
 
-def toy_cones(profile: Profile, seed: int) -> Measured:
-    """E18: live neurons that are not yet active on both points."""
-    values: dict[str, float] = {}
+@experiment(repeats=FIVE)
+def cones(profile: Profile, seed: int) -> Measured:
+    """Live neurons that are not yet active on both points."""
+    values: dict[Key, float] = {}
     drawn: dict[str, Any] = {}
-    for name, angle, steps in (("mu = sin .1", 0.1, 21_000), ("mu = sin .001", 0.001, 21_000)):
-        run = toy_descent(two_points(angle), *toy_start(seed), steps, every=250)
+    for mu, angle in (("μ = sin .1", 0.1), ("μ = sin .001", 0.001)):
+        run = gradient_descent(two_points(angle), *small_start(seed), 21_000, every=250)
         outside = (run["on"].any(axis=1) & ~run["on"].all(axis=1)).sum(axis=1)
         for at in (7000, 21_000):
-            values[f"live neurons outside S+ at {at}, {name}"] = float(outside[at // 250])
-        drawn[name] = outside.tolist()
+            values[Quantity("live neurons outside S+", mu=mu, iteration=at)] = float(outside[at // 250])
+        drawn[mu] = outside.tolist()
     return Measured(values, {"iterations": run["iteration"].tolist(), **drawn})
 
 
+@experiment(repeats=FIVE)
 def first_layer(profile: Profile, seed: int) -> Measured:
-    """E19: how the loss falls while the neurons turn to x_+ = x_1 + x_2, with both layers trained or the first only."""
+    """How the loss falls while the neurons turn to x_+ = x_1 + x_2, with both layers trained or the first only."""
     X = two_points(0.1)
     aim = X.sum(axis=0) / np.linalg.norm(X.sum(axis=0))
-    values: dict[str, float] = {}
+    values: dict[Key, float] = {}
     drawn: dict[str, Any] = {}
-    for name, both, steps, every in (("both layers", True, 12_000, 10), ("first layer only", False, 500, 1)):
-        run = toy_descent(X, *toy_start(seed, both=both), steps, every, both=both)
+    for trained, both, steps, every in (("both layers", True, 12_000, 10), ("first layer only", False, 500, 1)):
+        run = gradient_descent(X, *small_start(seed, both=both), steps, every, both=both)
         carry = run["on"][-1].all(axis=0) & (run["v"][-1] > 0)
         cosine = np.median((run["W"] @ aim / np.linalg.norm(run["W"], axis=2))[:, carry], axis=1)
         left = run["loss"] / run["loss"][0]
         aligned = int(np.flatnonzero(cosine < 0.99)[-1]) + 1
         fallen = [int(np.flatnonzero(left <= share)[0]) for share in (0.99, 0.5)]
-        values[f"share of the time to half the loss spent on a plateau, {name}"] = fallen[0] / fallen[1]
-        values[f"loss lost when the neurons have aligned, {name}"] = 1 - float(left[aligned])
-        values[f"iteration of the alignment, {name}"] = float(run["iteration"][aligned])
-        values[f"iteration at which the loss has lost 1 %, {name}"] = float(run["iteration"][fallen[0]])
+        values |= {
+            Quantity("share of the time to half the loss spent on a plateau", trained=trained): fallen[0] / fallen[1],
+            Quantity("loss lost when the neurons have aligned", trained=trained): 1 - float(left[aligned]),
+            Quantity("iteration of the alignment", trained=trained): float(run["iteration"][aligned]),
+            Quantity("iteration at which the loss has lost 1 %", trained=trained): float(run["iteration"][fallen[0]]),
+        }
         thin = np.unique(np.geomspace(1, len(left), 120).astype(int)) - 1
         lines = {"iterations": run["iteration"], "cosine": cosine, "loss": left}
-        drawn[name] = {key: line[thin].tolist() for key, line in lines.items()}
+        drawn[trained] = {key: line[thin].tolist() for key, line in lines.items()}
     return Measured(values, drawn)
 
 
+@experiment(repeats=FIVE)
 def orthogonal_points(profile: Profile, seed: int) -> Measured:
-    """E27: where neurons point once they have turned (iteration 6000) and who carries the net at the end."""
+    """Where neurons point once they have turned (iteration 6000) and who carries the net at the end."""
     X = two_points(0.0)
-    run = toy_descent(X, *toy_start(seed), 15_000, every=250)
+    run = gradient_descent(X, *small_start(seed), 15_000, every=250)
     size = np.linalg.norm(run["W"], axis=2)
     aims = np.array([X[0], X[1], X.sum(axis=0) / math.sqrt(2)])
     early, live = 6000 // 250, run["on"][-1].any(axis=0) & (run["v"][-1] > 0)

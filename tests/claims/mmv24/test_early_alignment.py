@@ -6,14 +6,12 @@ import numpy as np
 import pytest
 import torch
 
-from polyrelu.claims import early
-from polyrelu.claims.claim import Verdict
-from polyrelu.claims.early import CLAIMS, orthogonally_separable, zero_or_one
-from polyrelu.claims.experiment import Measured
-from polyrelu.claims.judge import Outcome, judge
-from polyrelu.claims.papers import PAPERS
-from polyrelu.claims.profile import PROFILES, for_profile
-from polyrelu.claims.setups.planar import RATE, toy_descent, toy_start, two_points
+from polyrelu.claims import PAPERS, PROFILES, Measured, Outcome, Verdict, for_profile, judge, load_experiment
+from polyrelu.claims.mmv24 import CLAIMS
+from polyrelu.claims.mmv24.digits import zero_or_one
+from polyrelu.claims.mmv24.separable import orthogonally_separable
+from polyrelu.claims.mmv24.two_points import RATE, gradient_descent, small_start, two_points
+from polyrelu.claims.setups import needs
 from polyrelu.data import Dataset
 from polyrelu.nets import PolyReLUNet
 from polyrelu.report.paper_figures.mmv24.early_alignment import FIGURES
@@ -24,38 +22,37 @@ each = pytest.mark.parametrize("claim", CLAIMS, ids=BY_ID)
 
 
 @pytest.fixture(scope="module")
-def outcomes():
-    experiments = {claim.experiment.name: claim.experiment for claim in CLAIMS}
-    return {name: [Outcome(0, {}, experiment.run("quick", 0))] for name, experiment in experiments.items()}
+def outcomes(run):
+    return {name: run(load_experiment(name))[1] for name in dict.fromkeys(claim.experiment for claim in CLAIMS)}
 
 
 @each
-def test_a_claim_is_complete(claim, outcomes):
+def test_a_claim_is_complete(claim, outcomes, quantities):
     assert claim.sentence.endswith(".")
     assert claim.paper in PAPERS
-    given = outcomes[claim.experiment.name][0].measured.values
+    given = outcomes[claim.experiment][0].measured.values
     for profile in PROFILES:
         assert for_profile(claim.settings, profile)
-        assert {check.quantity for check in for_profile(claim.checks, profile)} <= set(given)
+        assert quantities(claim, profile) <= set(given)
 
 
 @each
-def test_the_claim_holds_and_a_wrong_number_turns_it(claim, outcomes):
-    (mine,) = outcomes[claim.experiment.name]
+def test_the_claim_holds_and_a_wrong_number_turns_it(claim, outcomes, outside):
+    (mine,) = outcomes[claim.experiment]
     assert judge(claim, "quick", [mine]).verdict is Verdict.REPRODUCED
     for check in for_profile(claim.checks, "quick"):
-        wrong = check.low - 0.01 if math.isfinite(check.low) else check.high + 0.01
-        for bad in (wrong, math.nan):
+        for bad in (outside(check), math.nan):
             broken = Outcome(0, {}, Measured({**mine.measured.values, check.quantity: bad}))
             assert judge(claim, "quick", [broken]).verdict is Verdict.DIFFERS
 
 
 def test_without_mnist_the_paper_profile_is_not_run(monkeypatch):
-    monkeypatch.setattr(early, "cached", lambda name: None)
+    monkeypatch.setattr(needs, "cached", lambda name: None)
     for name in ("E17", "E28"):
-        assert "polyrelu data fetch mnist" in BY_ID[name].experiment.needs("paper")
+        experiment = load_experiment(BY_ID[name].experiment)
+        assert "polyrelu data fetch mnist" in experiment.needs("paper")
         assert judge(BY_ID[name], "paper", []).verdict is Verdict.NOT_RUN
-        assert BY_ID[name].experiment.needs("quick") == ""
+        assert experiment.needs("quick") == ""
 
 
 def test_images_are_centred_and_labelled():
@@ -70,13 +67,13 @@ def test_points_have_their_angle():
     assert X @ X.T == pytest.approx(np.array([[1, math.sin(0.1)], [math.sin(0.1), 1]]))
 
 
-def test_the_toy_descent_is_gradient_descent():
+def test_the_descent_in_the_plane_is_gradient_descent():
     # Beside descend on the same net. It wants two labels, so a zero point of the other class is added, where f = 0 and
     # nothing is pulled: the mean is then over three points, and the rate is 3/2 of the published one.
     X = two_points(0.1)
-    W, v = toy_start(3)
+    W, v = small_start(3)
     W, v = 1e5 * W, 1e5 * v  # so large that the loss falls within 200 steps
-    ours = toy_descent(X, W, v, 200, every=200)
+    ours = gradient_descent(X, W, v, 200, every=200)
     net = PolyReLUNet(2, len(v), 1, init="zeros", dtype=torch.float64)
     with torch.no_grad():
         net.weight.copy_(torch.from_numpy(W))
@@ -91,15 +88,15 @@ def test_the_toy_descent_is_gradient_descent():
 def test_one_neuron_turns_as_the_flow_says():
     # x1 alone pulls w = r (cos a, -sin a), balanced: tan(a/2) falls like exp(-t/2), t = rate * steps, while f = 0.
     W, v = 1e-9 * np.array([[math.cos(1.2), -math.sin(1.2)]]), np.array([1e-9])
-    run = toy_descent(two_points(0.0), W, v, 2000, every=2000)
+    run = gradient_descent(two_points(0.0), W, v, 2000, every=2000)
     x, y = run["W"][-1, 0]
     assert math.tan(math.atan2(-y, x) / 2) == pytest.approx(math.tan(0.6) * math.exp(-2000 * RATE / 2), rel=2e-3)
 
 
 def test_the_first_layer_alone_leaves_v():
-    W, v = toy_start(0, both=False)
+    W, v = small_start(0, both=False)
     assert set(v.tolist()) == {-1.0, 1.0}
-    run = toy_descent(two_points(0.1), W, v, 5, every=1, both=False)
+    run = gradient_descent(two_points(0.1), W, v, 5, every=1, both=False)
     assert np.array_equal(run["v"], np.tile(v, (6, 1)))
 
 
@@ -116,7 +113,8 @@ def test_the_figure_is_drawn_from_what_there_is(outcomes):
     assert set(figure.claims) == set(BY_ID)
     picture = figure.draw(outcomes)
     assert len(picture.axes) == 9
+    assert not any(text.get_text() == "not run" for axes in picture.axes for text in axes.texts)
     loss = picture.axes[1].lines[0].get_ydata()
-    assert loss == pytest.approx(outcomes["early.digits"][0].measured.data["loss"])
-    without = figure.draw({name: found for name, found in outcomes.items() if name != "early.digits"})
+    assert loss == pytest.approx(outcomes["mmv24.digits.alignment"][0].measured.data["loss"])
+    without = figure.draw({name: found for name, found in outcomes.items() if name != "mmv24.digits.alignment"})
     assert [axes.texts[0].get_text() for axes in without.axes[:3]] == ["not run"] * 3

@@ -1,0 +1,102 @@
+"""Ten digits, and even or odd: robust accuracy, accuracy and stable rank by p (Min & Vidal 2024, Table 1 and Fig. 3).
+
+f(x) = sum_j v_j relu(<x - c, w_j>)^p / (|w_j| |x - c|)^(p-1) + b;   stable rank |H|_F^2 / |H|_2^2 of the features H
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from polyrelu.bias import feature_stable_rank
+from polyrelu.claims.experiment import Measured, experiment
+from polyrelu.claims.mv24 import sizes
+from polyrelu.claims.mv24.across_powers import by_power, changes, named, overstated
+from polyrelu.claims.profile import Profile
+from polyrelu.claims.quantity import Key, Quantity, Values
+from polyrelu.claims.setups.digit_nets import Head, RobustAccuracy, published_accuracy, robust_accuracy, trained
+from polyrelu.claims.setups.needs import needs_mnist
+from polyrelu.robust import Budget, bracket
+
+BRACKETED, BUDGET = 6, Budget(nodes=30)  # images whose l2 radius is bracketed; no seconds: the same on every machine
+LATE = 10  # epochs over which the accuracy on parity is averaged
+
+
+def _curve(head: Head, profile: Profile, seed: int) -> dict[float, float]:
+    """What the published attack leaves at each l-infinity radius of the published curve."""
+    return {r: published_accuracy(head, head.attacked, "l∞", r, seed) for r in sizes.DIGIT_CURVE[profile]}
+
+
+def _drawn(head: Head, p: int, found: Sequence[RobustAccuracy], curve: dict[float, float]) -> dict[str, Any]:
+    return {
+        "p": p,
+        "sides": {one.norm: one.lines() for one in found},
+        "radii": [*curve],
+        "curve": [*curve.values()],
+        "proven": sorted(round(r, 5) for r in found[0].proven.tolist()),
+        **head.epochs.lines(),
+    }
+
+
+def _of_ten_digits(values: Values) -> dict[Key, float]:
+    accuracies = by_power(values)["accuracy"]
+    return {
+        **changes(values),
+        "accuracy, largest minus smallest": max(accuracies) - min(accuracies),
+        **{Quantity("most that APGD-CE overstates", norm=norm): most for norm, most in overstated(values).items()},
+    }
+
+
+@experiment(over={"p": sizes.HEAD_POWERS}, combine=_of_ten_digits, needs=needs_mnist)
+def ten_digits(profile: Profile, seed: int, p: int) -> Measured:
+    """Everything about one net."""
+    head = trained(profile, float(p), seed)
+    found = [robust_accuracy(head, norm, radii, seed) for norm, radii in sizes.DIGIT_RADII[profile].items()]
+    curve = _curve(head, profile, seed)
+    everyone: dict[Key, float] = {
+        Quantity("robust accuracy", side="APGD-CE on all images", norm=norm, radius=r): published_accuracy(
+            head, head.test, norm, r, seed
+        )
+        for norm, powers in sizes.ON_ALL_IMAGES.items()
+        for r in sizes.DIGIT_RADII[profile][norm]
+        if profile == "paper" and p in powers
+    }
+    few, y = head.attacked.rows(0, BRACKETED), head.attacked.y[:BRACKETED]
+    exact = bracket(head.net, few, y, budget=BUDGET, pool=head.train, seed=seed)
+    epochs = head.epochs
+    values: dict[Key, float] = {key: share for one in found for key, share in one.values().items()}
+    values |= {
+        "accuracy": epochs.accuracy[-1],
+        "accuracy on the training images": epochs.train_accuracy[-1],
+        "stable rank at the end": feature_stable_rank(head.net, head.train),
+        "stable rank at the start": epochs.rank[0],
+        "stable rank after an epoch": epochs.rank[1],
+        "stable rank, start over first epoch": epochs.rank[0] / epochs.rank[1],
+        "stable rank, end over first epoch": epochs.rank[-1] / epochs.rank[1],
+        Quantity("median l2 radius", side="proven"): float(exact.lower.median()),
+        Quantity("median l2 radius", side="attacked"): float(exact.upper.median()),
+    }
+    values |= everyone
+    values |= {Quantity("robust accuracy", side="APGD-CE", norm="l∞", radius=r): share for r, share in curve.items()}
+    about = {"images": "MNIST" if profile == "paper" else "8 × 8 digits"}
+    return Measured(values, about | _drawn(head, p, found, curve))
+
+
+def _of_parity(values: Values) -> dict[Key, float]:
+    worst = {named(key, "worst of p > 1 minus p = 1"): min(row[1:]) - row[0] for key, row in by_power(values).items()}
+    return changes(values) | worst
+
+
+@experiment(over={"p": sizes.HEAD_POWERS}, combine=_of_parity, needs=needs_mnist)
+def parity(profile: Profile, seed: int, p: int) -> Measured:
+    """The same nets with one logit, y = +1 for even digits and -1 for odd ones, in l-infinity."""
+    head = trained(profile, float(p), seed, "parity")
+    found = robust_accuracy(head, "l∞", sizes.DIGIT_RADII[profile]["l∞"], seed)
+    epochs = head.epochs
+    values = found.values() | {
+        "accuracy": sum(epochs.accuracy[-LATE:]) / LATE,
+        "accuracy on the training images": epochs.train_accuracy[-1],
+        "stable rank at the end": epochs.rank[-1],
+        "stable rank at the start": epochs.rank[0],
+    }
+    return Measured(values, _drawn(head, p, [found], _curve(head, profile, seed)))
