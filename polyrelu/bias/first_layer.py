@@ -19,6 +19,7 @@ from polyrelu.nets import (
     PlainPolyNet,
     PolyReLUNet,
     TwoLayer,
+    orthonormal_basis,
     unit_rows,
 )
 
@@ -132,8 +133,7 @@ def sample_coefficients(
             block.ndim == 2 and block.shape[1] == rows.shape[1], "X.shape", tuple(block.shape), f"(n, {rows.shape[1]})"
         )
         R = torch.linalg.qr(torch.cat([R, neurons.preprocess(block)]), mode="r").R
-    _, sizes, basis = torch.linalg.svd(R, full_matrices=False)
-    basis = basis[sizes > sizes[0] * max(R.shape) * torch.finfo(torch.float64).eps]
+    basis = orthonormal_basis(R, max(R.shape) * torch.finfo(torch.float64).eps)
     rest = rows - (rows @ basis.T) @ basis
     if start is not None and neurons.keeps_initial_part:
         kept = start.directions - (start.directions @ basis.T) @ basis

@@ -21,7 +21,7 @@ from polyrelu.nets.ideal import (
     exact_sums,
 )
 from polyrelu.nets.initialisation import INITIALISATIONS
-from polyrelu.nets.polar import Polar, polar_form, unit_rows
+from polyrelu.nets.polar import Polar, orthonormal_basis, polar_form, unit_rows
 from polyrelu.nets.polyrelu_net import PolyReLUNet, as_float64
 from polyrelu.nets.readout import ReadOut
 from polyrelu.nets.relu_power import relu_power
@@ -59,6 +59,7 @@ __all__ = [
     "load",
     "load_about",
     "load_reference",
+    "orthonormal_basis",
     "polar_form",
     "read_feature_names",
     "read_label_name",

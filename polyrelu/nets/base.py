@@ -94,6 +94,19 @@ class Net(nn.Module):
             tensor.copy_(given)
 
 
+class ConvolutionalNet(Net):
+    """A net of images of ``shape`` (channels, height, width), flat in rows, plane after plane, or not."""
+
+    shape: tuple[int, int, int]
+
+    def images(self, X: Tensor) -> Tensor:
+        """Images (n, channels, height, width), from those or from flat rows."""
+        require(isinstance(X, Tensor) and not X.is_nested, "X", type(X).__name__, "a tensor of images")
+        if tuple(X.shape[1:]) not in ((self.dim,), self.shape):
+            raise InputError(f"X of shape {tuple(X.shape)}: expected (n, {self.dim}) or (n, {str(self.shape)[1:]}.")
+        return self.fitting(X).reshape(len(X), *self.shape)
+
+
 def _describe(tensor: Tensor) -> str:
     return f"{str(tensor.dtype).removeprefix('torch.')} {tuple(tensor.shape)}"
 

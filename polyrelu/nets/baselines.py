@@ -9,7 +9,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from itertools import pairwise
-from typing import Any, final
+from typing import final
 
 import torch
 from torch import Tensor, nn
@@ -34,10 +34,17 @@ class TwoLayer(Net, ABC):
     """f(x) = sum_j v_j phi(<x, w_j>), bias-free; every entry of W and v N(0, scale^2)."""
 
     def __init__(
-        self, dim: int, width: int, outputs: int, scale: float, seed: int, dtype: torch.dtype, **settings: Any
+        self,
+        dim: int,
+        width: int,
+        outputs: int = 1,
+        *,
+        scale: float = 1.0,
+        seed: int = 0,
+        dtype: torch.dtype = torch.float32,
     ) -> None:
         sizes = whole_numbers(dim=dim, width=width, outputs=outputs)
-        super().__init__(dim, outputs, sizes | scale_and_seed(scale, seed) | settings)
+        super().__init__(dim, outputs, sizes | scale_and_seed(scale, seed))
         source = generator(seed)
         self.weight = normal((width, dim), scale, source, floating_dtype(dtype))
         self.output = normal((outputs, width), scale, source, dtype)
@@ -70,7 +77,8 @@ class PlainPolyNet(TwoLayer):
         dtype: torch.dtype = torch.float32,
     ) -> None:
         self.p = finite_number("p", p, least=1)
-        super().__init__(dim, width, outputs, scale, seed, dtype, p=self.p)
+        super().__init__(dim, width, outputs, scale=scale, seed=seed, dtype=dtype)
+        self.settings["p"] = self.p
 
     def phi(self, z: Tensor) -> Tensor:
         """relu(z)^p."""
@@ -80,18 +88,6 @@ class PlainPolyNet(TwoLayer):
 @final
 class TanhNet(TwoLayer):
     """f(x) = sum_j v_j tanh(<x, w_j>), bias-free (Min & Vidal 2025, Fig. 2)."""
-
-    def __init__(
-        self,
-        dim: int,
-        width: int,
-        outputs: int = 1,
-        *,
-        scale: float = 1.0,
-        seed: int = 0,
-        dtype: torch.dtype = torch.float32,
-    ) -> None:
-        super().__init__(dim, width, outputs, scale, seed, dtype)
 
     def phi(self, z: Tensor) -> Tensor:
         """tanh z."""
@@ -115,7 +111,8 @@ class LeakyReLUNet(TwoLayer):
     ) -> None:
         self.slope = finite_number("slope", slope, least=0)
         require(self.slope <= 1, "slope", slope, "a number between 0 and 1")
-        super().__init__(dim, width, outputs, scale, seed, dtype, slope=self.slope)
+        super().__init__(dim, width, outputs, scale=scale, seed=seed, dtype=dtype)
+        self.settings["slope"] = self.slope
 
     def phi(self, z: Tensor) -> Tensor:
         """max(z, slope z)."""

@@ -10,14 +10,13 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from polyrelu.checks import choice, floating_dtype, whole_numbers
-from polyrelu.errors import InputError, require
-from polyrelu.nets.base import Net, generator, normal, scale_and_seed
+from polyrelu.nets.base import ConvolutionalNet, generator, normal, scale_and_seed
 
 BIASES = {"all": 4, "first": 1, "none": 0}
 
 
 @final
-class SmallCNN(Net):
+class SmallCNN(ConvolutionalNet):
     """conv32 5x5, pool, conv64 3x3, pool, fc ``hidden``, fc ``outputs``; ReLU, SAME padding, 2x2 max-pools.
 
     Takes (n, side*side) rows, or (n, 1, side, side) images, in row-major order. He-normal weights times ``scale``,
@@ -41,7 +40,7 @@ class SmallCNN(Net):
         super().__init__(
             side * side, outputs, sizes | scale_and_seed(scale, seed) | {"bias": choice("bias", bias, BIASES)}
         )
-        self.side = side
+        self.side, self.shape = side, (1, side, side)
         left = math.ceil(math.ceil(side / 2) / 2)  # SAME pools round up
         shapes = [(32, 1, 5, 5), (64, 32, 3, 3), (hidden, 64 * left * left), (outputs, hidden)]
         source, dtype = generator(seed), floating_dtype(dtype)
@@ -51,16 +50,6 @@ class SmallCNN(Net):
         self.biases = nn.ParameterList(
             nn.Parameter(torch.zeros(shape[0], dtype=dtype)) for shape in shapes[: BIASES[bias]]
         )
-
-    def images(self, X: Tensor) -> Tensor:
-        """Images (n, 1, side, side), from those or from flat rows."""
-        shape = (1, self.side, self.side)
-        require(isinstance(X, Tensor) and not X.is_nested, "X", type(X).__name__, "a tensor of images")
-        if tuple(X.shape[1:]) not in ((self.dim,), shape):
-            raise InputError(
-                f"X of shape {tuple(X.shape)}: expected (n, {self.dim}) or (n, 1, {self.side}, {self.side})."
-            )
-        return self.fitting(X).reshape(len(X), *shape)
 
     def forward(self, X: Tensor) -> Tensor:
         """Logits of the images ``X``, flat or not."""

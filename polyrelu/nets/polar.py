@@ -120,6 +120,13 @@ def unit_rows(rows: Tensor) -> tuple[Tensor, Tensor]:
     return rows / norm.clamp_min(1.0), (largest.log() + norm.log())[:, 0]
 
 
+def orthonormal_basis(rows: Tensor, least: float) -> Tensor:
+    """Orthonormal rows that span the given ones: right singular vectors of singular values above ``least`` s_1."""
+    _, sizes, directions = torch.linalg.svd(rows, full_matrices=False)
+    basis: Tensor = directions[sizes > least * sizes[0]]
+    return basis
+
+
 def polar_form(W: Tensor, V: Tensor) -> Polar:
     """Polar form in float64 of rows w_j of ``W`` [width, dim] and rows v_j of ``V`` [width, outputs]."""
     u, log_r = unit_rows(W)

@@ -10,14 +10,14 @@ import torch
 from torch import Tensor, nn
 
 from polyrelu.checks import choice, floating_dtype, whole_number, whole_numbers
-from polyrelu.errors import InputError, require
-from polyrelu.nets.base import Net, count_numbers, generator
+from polyrelu.errors import require
+from polyrelu.nets.base import ConvolutionalNet, Net, count_numbers, generator
 
 NORMS = {"batch": "batch normalisation after every convolution", "none": "biases, and branches that start at zero"}
 
 
 @final
-class ResNet(Net):
+class ResNet(ConvolutionalNet):
     """x -> relu(x' + B(x)), B = conv3x3 relu conv3x3, x' = x or, where the shape changes, conv1x1(x).
 
     A 3x3 convolution, ``len(blocks)`` stages of ``blocks[s]`` such steps, the mean over pixels and a linear layer.
@@ -68,13 +68,6 @@ class ResNet(Net):
     def restore(cls, config: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Net:
         """As every net's, and in eval mode."""
         return super().restore(config, tensors).eval()
-
-    def images(self, X: Tensor) -> Tensor:
-        """Images (n, channels, side, side), from those or from flat rows."""
-        require(isinstance(X, Tensor) and not X.is_nested, "X", type(X).__name__, "a tensor of images")
-        if tuple(X.shape[1:]) not in ((self.dim,), self.shape):
-            raise InputError(f"X of shape {tuple(X.shape)}: expected (n, {self.dim}) or (n, {str(self.shape)[1:]}.")
-        return self.fitting(X).reshape(len(X), *self.shape)
 
     def features(self, X: Tensor) -> Tensor:
         """What the linear layer sees: the mean over pixels of the last stage's channels."""

@@ -10,15 +10,39 @@ import torch
 from torch import Tensor
 
 from polyrelu.checks import check_fields, whole_numbers
-from polyrelu.robust.attacks.contract import MinimalAttack, RadiusAttack
+from polyrelu.robust.attacks.contract import Attack, MinimalAttack, RadiusAttack
 from polyrelu.robust.attacks.line_search import first_crossing, shrink
 from polyrelu.robust.attacks.starts import Anchor
 from polyrelu.robust.attacks.task import AttackTask, BestFound
 
 
+class Adapter:
+    """First base of an attack made from another: the norms, targets and starts of ``attack``."""
+
+    attack: Attack
+
+    def __post_init__(self) -> None:
+        """Check the settings."""
+        check_fields(self)
+
+    @property
+    def norms(self) -> tuple[float, ...]:
+        """Those of the attack."""
+        return self.attack.norms
+
+    @property
+    def targeted(self) -> bool:
+        """As the attack is."""
+        return self.attack.targeted
+
+    def anchors(self, task: AttackTask) -> Iterator[Anchor]:
+        """Those of the attack."""
+        return self.attack.anchors(task)
+
+
 @final
 @dataclass(frozen=True)
-class Minimal(MinimalAttack):
+class Minimal(Adapter, MinimalAttack):
     """The smallest radius at which ``attack`` succeeds, by bisection, for every point and start by itself.
 
     The upper end comes from the straight way to the start, or else from the distance to the class means; each success
@@ -30,22 +54,8 @@ class Minimal(MinimalAttack):
 
     def __post_init__(self) -> None:
         """Check the settings."""
-        check_fields(self)
+        super().__post_init__()
         whole_numbers(rounds=self.rounds)
-
-    @property
-    def norms(self) -> tuple[float, ...]:
-        """As the attack."""
-        return self.attack.norms
-
-    @property
-    def targeted(self) -> bool:
-        """As the attack."""
-        return self.attack.targeted
-
-    def anchors(self, task: AttackTask) -> Iterator[Anchor]:
-        """As the attack."""
-        return self.attack.anchors(task)
 
     def search(self, task: AttackTask, Z: Tensor) -> None:
         """Bisection between 0 and the shortest known, attacking at the middle."""
@@ -61,28 +71,10 @@ class Minimal(MinimalAttack):
 
 @final
 @dataclass(frozen=True)
-class AtRadius(RadiusAttack):
+class AtRadius(Adapter, RadiusAttack):
     """Does the shortest answer of ``attack`` fit into the ball?"""
 
     attack: MinimalAttack
-
-    def __post_init__(self) -> None:
-        """Check the settings."""
-        check_fields(self)
-
-    @property
-    def norms(self) -> tuple[float, ...]:
-        """As the attack."""
-        return self.attack.norms
-
-    @property
-    def targeted(self) -> bool:
-        """As the attack."""
-        return self.attack.targeted
-
-    def anchors(self, task: AttackTask) -> Iterator[Anchor]:
-        """As the attack."""
-        return self.attack.anchors(task)
 
     def search(self, task: AttackTask, Z: Tensor) -> None:
         """The minimal attack without a ball, pulled back to the boundary."""

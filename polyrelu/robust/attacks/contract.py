@@ -13,13 +13,13 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import final
 
 import torch
 from torch import Tensor, nn
 
-from polyrelu.checks import check_fields, checked, seed_number, whole_numbers
+from polyrelu.checks import checked, seed_number, whole_number
 from polyrelu.errors import require
 from polyrelu.robust.attacks.line_search import shrink
 from polyrelu.robust.attacks.starts import Anchor
@@ -93,8 +93,8 @@ class RadiusAttack(Attack):
 
         radius : a number >= 0 or one per point (n,); no answer is longer, and 0 breaks only what is already wrong
         """
-        arguments = AttackArguments(self._norm(norm), bounds, pool, seed, batch)
-        return _run(self, arguments.task(score, X, y, radius), arguments.batch)
+        task = attack_task(score, X, y, norm=self._norm(norm), bounds=bounds, pool=pool, seed=seed, radius=radius)
+        return _run(self, task, batch)
 
 
 class MinimalAttack(Attack):
@@ -122,64 +122,54 @@ class MinimalAttack(Attack):
         pool : rows and labels (a `polyrelu.data.Dataset`) for starts, means and directions; None takes X and y
         seed, batch : the same seed gives the same answer whatever ``batch``, the number of points at a time
         """
-        arguments = AttackArguments(self._norm(norm), bounds, pool, seed, batch)
-        return _run(self, arguments.task(score, X, y, None), arguments.batch)
+        return _run(self, attack_task(score, X, y, norm=self._norm(norm), bounds=bounds, pool=pool, seed=seed), batch)
 
 
-@final
-@dataclass(frozen=True)
-class AttackArguments:
-    """The arguments both kinds of attack share, checked."""
-
-    norm: float
-    bounds: Box | None
-    pool: PoolSource | None
-    seed: int
-    batch: int | None
-
-    def __post_init__(self) -> None:
-        """Check what can be checked without the points."""
-        seed_number("seed", self.seed)
-        if self.batch is not None:
-            whole_numbers(batch=self.batch)
-        if self.bounds is not None:
-            check_fields(self)
-            good = self.bounds[0] < self.bounds[1]
-            require(good, "bounds", self.bounds, "(low, high) with low < high, or None for no box")
-
-    def task(self, score: Score, X: Tensor, y: Tensor, radius: float | Tensor | None) -> AttackTask:
-        """All points as one task, or an InputError that says what is wrong with them."""
-        _check_mode(score)
-        X, y = check_points(score, X, y)
-        X = X.detach()
-        if self.bounds is not None:
-            out = (X.clamp(*self.bounds) != X).nonzero()
-            if len(out):
-                i, j = out[0].tolist()
-                require(False, f"X[{i}, {j}]", f"{X[i, j]:g}", f"a number inside bounds={self.bounds}, or bounds=None")
-        if radius is not None:
-            radius = _check_radius(radius, X)
-        with torch.no_grad():
-            logits = score(X[:1])
-        classes = 2 if logits.ndim == 1 else logits.shape[1]
-        return AttackTask(
-            score=CountedScore(score),
-            X=X,
-            y=y,
-            rows=torch.arange(len(X), device=X.device),
-            target=y,
-            norm=self.norm,
-            bounds=self.bounds,
-            pool=pool_of(self.pool, X, y),
-            seed=self.seed,
-            classes=classes,
-            radius=radius,
-            best=BestFound.none(X),
-        )
+def attack_task(
+    score: Score,
+    X: Tensor,
+    y: Tensor,
+    *,
+    norm: float,
+    bounds: Box | None = None,
+    pool: PoolSource | None = None,
+    seed: int = 0,
+    radius: float | Tensor | None = None,
+) -> AttackTask:
+    """All points as one task, or an InputError that says what is wrong with the arguments."""
+    seed_number("seed", seed)
+    if bounds is not None:
+        require(bounds[0] < bounds[1], "bounds", bounds, "(low, high) with low < high, or None for no box")
+    _check_mode(score)
+    X, y = check_points(score, X, y)
+    X = X.detach()
+    if bounds is not None:
+        out = (X.clamp(*bounds) != X).nonzero()
+        if len(out):
+            i, j = out[0].tolist()
+            require(False, f"X[{i}, {j}]", f"{X[i, j]:g}", f"a number inside bounds={bounds}, or bounds=None")
+    with torch.no_grad():
+        logits = score(X[:1])
+    return AttackTask(
+        score=CountedScore(score),
+        X=X,
+        y=y,
+        rows=torch.arange(len(X), device=X.device),
+        target=y,
+        norm=norm,
+        bounds=bounds,
+        pool=pool_of(pool, X, y),
+        seed=seed,
+        classes=2 if logits.ndim == 1 else logits.shape[1],
+        radius=None if radius is None else _check_radius(radius, X),
+        best=BestFound.none(X),
+    )
 
 
 def _run(attack: Attack, task: AttackTask, batch: int | None) -> AttackResult:
     """Attack the points that are right, a block at a time."""
+    if batch is not None:
+        whole_number("batch", batch)
     n, dim = task.X.shape
     perturbation = torch.zeros_like(task.X)
     size = torch.full((n,), torch.inf, dtype=torch.float64, device=task.X.device)

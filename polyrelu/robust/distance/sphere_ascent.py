@@ -14,10 +14,11 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from polyrelu.nets import relu_power
+from polyrelu.nets import orthonormal_basis, relu_power
 from polyrelu.robust.core.norms import lengths
 
 NEGLIGIBLE = 1e-4  # of sum_j |a_j|: what the search may leave out
+INDEPENDENT = 1e-9  # of the largest singular value: directions of smaller ones are rounding
 RANDOM, NEURONS = 64, 32  # random starts, starts at neurons
 
 
@@ -71,7 +72,7 @@ class NetDifference(NamedTuple):
 
 def common_span(f: NeuronSum, F: NeuronSum) -> Tensor:
     """Orthonormal rows for all of F's directions and those f really uses (module docstring for "really")."""
-    basis = _orthonormal(F.U)
+    basis = orthonormal_basis(F.U, INDEPENDENT)
     rest = f.U - f.U @ basis.T @ basis
     # Cauchy-Schwarz: sum_j |a_j| |left out of u_j| <= sqrt(h) |diag(a) left out|_F, whose square is a sum of squares
     weighted = f.a[:, None] * rest
@@ -83,13 +84,7 @@ def common_span(f: NeuronSum, F: NeuronSum) -> Tensor:
         squares, rows = singular.square().flip(0), rows.flip(0)
     allowed = (NEGLIGIBLE / 2 * f.a.abs().sum() / f.p).square() / max(len(f.a), 1)
     used = rows[squares.clamp(min=0).cumsum(0) > allowed]
-    return _orthonormal(torch.cat([basis, used]))
-
-
-def _orthonormal(rows: Tensor) -> Tensor:
-    _, S, V = torch.linalg.svd(rows, full_matrices=False)
-    kept: Tensor = V[S > 1e-9 * S[0]]
-    return kept
+    return orthonormal_basis(torch.cat([basis, used]), INDEPENDENT)
 
 
 def _unit(rows: Tensor) -> Tensor:

@@ -8,7 +8,7 @@ import torch
 from polyrelu.errors import InputError
 from polyrelu.nets import PolyReLUNet, polar_form
 from polyrelu.robust.attacks import SparseAPGD
-from polyrelu.robust.attacks.contract import AttackArguments
+from polyrelu.robust.attacks.contract import attack_task
 from polyrelu.robust.attacks.sparse_apgd import _onto
 
 BOX = (0.0, 1.0)
@@ -22,7 +22,7 @@ def linear(a):
 
 def task(X, bounds):
     score = linear(torch.ones(X.shape[1], dtype=torch.float64))
-    return AttackArguments(1.0, bounds, None, 0, None).task(score, X, torch.ones(len(X), dtype=torch.float64), 1.0)
+    return attack_task(score, X, torch.ones(len(X), dtype=torch.float64), norm=1.0, bounds=bounds, radius=1.0)
 
 
 @pytest.mark.parametrize("bounds", [None, BOX])

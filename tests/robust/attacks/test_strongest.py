@@ -13,7 +13,7 @@ from polyrelu.errors import InputError
 from polyrelu.nets import CentreClassifier, PolyReLUNet
 from polyrelu.robust import NORMS, AttackStatus, lengths, margin_of
 from polyrelu.robust.attacks import APGD, FrankWolfe, LikeliestRivals, Nearest, Zero, strongest
-from polyrelu.robust.attacks.contract import AttackArguments
+from polyrelu.robust.attacks.contract import attack_task
 from polyrelu.robust.core import dual, lowest
 
 MIX = OrthonormalMixture(dim=12, positive=3, negative=3, alpha=0.05, dtype=torch.float64)
@@ -140,7 +140,7 @@ def test_rivals_are_ordered_by_where_the_linearised_margin_falls():
         net.weight.copy_(torch.tensor([[0.0, 0.0], [-1.0, 0.0], [0.0, -3.0]]))
     X, y = torch.tensor([[1.0, 2.0]]), torch.tensor([0])  # margins 1 and 6, which a step r lowers by r and 3 r
     for radius, first in ((0.5, 1), (4.0, 2)):
-        task = AttackArguments(2.0, None, None, 0, None).task(net, X, y, radius)
+        task = attack_task(net, X, y, norm=2.0, radius=radius)
         assert [int(target) for _, target in LikeliestRivals(2).anchors(task)] == [first, 3 - first]
 
 
@@ -154,7 +154,7 @@ def test_the_nearest_rows_of_every_other_class():
         def rows(self):
             return torch.tensor([[1.0], [4.0], [9.0], [-3.0]])
 
-    task = AttackArguments(2.0, None, Few(), 0, None).task(net, X, y, 100.0)
+    task = attack_task(net, X, y, norm=2.0, pool=Few(), radius=100.0)
     found = {(int(t), float(z)) for Z, target in Nearest().anchors(task) for t, z in zip(target, Z, strict=True)}
     assert found == {(1, 4.0), (2, -3.0), (0, 1.0)}
 
