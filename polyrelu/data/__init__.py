@@ -6,6 +6,7 @@ recipe. Nothing here knows nets or training.
 """
 
 from polyrelu.data.dataset import Dataset
+from polyrelu.data.labels import class_numbers
 from polyrelu.data.read_table import class_indices, dataset_as_table, read_table
 from polyrelu.data.relabel import relabel
 from polyrelu.data.rows import BLOCK, Rows, RowSource, as_row_source, check_finite, is_memory_mapped, read_rows
@@ -28,6 +29,7 @@ __all__ = [
     "as_row_source",
     "check_finite",
     "class_indices",
+    "class_numbers",
     "dataset_as_table",
     "is_memory_mapped",
     "parse_clusters",

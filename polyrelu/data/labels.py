@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
 import torch
 
 from polyrelu.checks import plain_tensor
@@ -27,6 +30,15 @@ def as_labels(y: object, rows: int, dtype: torch.dtype, device: torch.device) ->
     if labels.min() == labels.max():
         raise InputError(f"y=one class only, {labels[0].item():g} in all {rows} rows: expected at least two classes.")
     return labels.to(device, dtype if signs else torch.int64)
+
+
+def class_numbers(labels: Any, classes: Any, name: str, allowed: str) -> torch.Tensor:
+    """The place of each label in ``classes``, (n,); one that is none of them is an InputError, which lists them."""
+    place = {label: number for number, label in enumerate(np.asarray(classes).tolist())}
+    given = np.asarray(labels).tolist()
+    unknown = next((label for label in given if label not in place), None)
+    require(unknown is None, name, unknown, f"{allowed} {', '.join(map(str, place))}")
+    return torch.tensor([place[label] for label in given])
 
 
 def as_clusters(cluster: object, rows: int, device: torch.device) -> torch.Tensor:

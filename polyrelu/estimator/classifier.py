@@ -24,7 +24,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from polyrelu.bias import estimate_subclasses
-from polyrelu.data import check_finite, read_rows
+from polyrelu.data import InputSchema, check_finite, read_rows
 from polyrelu.errors import InputError, require
 from polyrelu.estimator.head_training.head_data import (
     Array,
@@ -50,7 +50,6 @@ from polyrelu.nets import (
     classes_from_json,
     classes_to_json,
     load_about,
-    read_feature_names,
 )
 from polyrelu.nets import load as load_net
 from polyrelu.nets import save as save_net
@@ -309,7 +308,7 @@ class PolyReLUClassifier(Provable, ClassifierMixin, BaseEstimator):  # type: ign
             head.fine_classes_, head.fine_of_ = (classes_from_json(about, path, name) for name in ("fine", "fine_of"))
             fits = len(head.fine_classes_) == len(head.fine_of_) == inner.outputs
             require(fits, "path", path, f"{inner.outputs} sub-classes, one for each logit")
-        if (names := read_feature_names(about, path, inner.dim)) is not None:
+        if (names := InputSchema.from_json(about, path, inner.dim).names) is not None:
             head.feature_names_in_ = np.array(names, dtype=object)
         return head
 

@@ -2,13 +2,7 @@
 
 from polyrelu.nets.base import Net
 from polyrelu.nets.baselines import MLP, LeakyReLUNet, LogisticRegression, PlainPolyNet, TanhNet, TwoLayer
-from polyrelu.nets.class_names import (
-    HEAD_VERSION,
-    classes_from_json,
-    classes_to_json,
-    read_feature_names,
-    read_label_name,
-)
+from polyrelu.nets.class_names import HEAD_VERSION, classes_from_json, classes_to_json
 from polyrelu.nets.cnn import SmallCNN
 from polyrelu.nets.export import to_onnx, to_torch_export
 from polyrelu.nets.feature_averaging import READOUTS, FixedOutputNet, GroupedNet
@@ -61,8 +55,6 @@ __all__ = [
     "load_reference",
     "orthonormal_basis",
     "polar_form",
-    "read_feature_names",
-    "read_label_name",
     "relu_power",
     "save",
     "to_onnx",

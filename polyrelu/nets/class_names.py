@@ -38,18 +38,3 @@ def classes_from_json(about: Mapping[str, Any], path: object, name: str = "class
     good = found.shape == (len(values),) and found.tolist() == values and len(found) > 0  # type: ignore[arg-type]
     require(good, "path", path, f"{name} that fit the type {dtype}, the file has others")
     return found
-
-
-def read_feature_names(about: Mapping[str, Any], path: object, dim: int) -> tuple[str, ...] | None:
-    """Names of the columns that a head in ``path`` takes, None if they had none."""
-    names = about.get("features")
-    listed = names is None or (isinstance(names, list) and all(isinstance(one, str) for one in names))
-    require(listed and (names is None or len(names) == dim), "path", path, f"{dim} names of columns, or none")
-    return None if names is None else tuple(names)
-
-
-def read_label_name(about: Mapping[str, Any], path: object) -> str | None:
-    """What the labels were called, None if they had no name."""
-    name = about.get("label")
-    require(name is None or isinstance(name, str), "path", path, "a text as the name of the labels")
-    return name

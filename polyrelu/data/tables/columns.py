@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
@@ -25,6 +25,15 @@ class InputSchema:
     count: int
     names: tuple[str, ...] | None = None
     label: str | None = None
+
+    @classmethod
+    def from_json(cls, about: Mapping[str, Any], path: object, count: int) -> InputSchema:
+        """What a head's file ``path`` says of it: ``features`` and ``label``, null if they had no names."""
+        names, label = about.get("features"), about.get("label")
+        listed = isinstance(names, list) and len(names) == count and all(isinstance(one, str) for one in names)
+        require(names is None or listed, "path", path, f"{count} names of columns, or none")
+        require(label is None or isinstance(label, str), "path", path, "a text as the name of the labels")
+        return cls(count, None if names is None else tuple(names), label)
 
     def numbered(self, columns: int) -> bool:
         """Is the label a number, of a table without a header, and is there a column more than the head takes?"""

@@ -24,6 +24,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from polyrelu.checks import whole_numbers
+from polyrelu.data import class_numbers
 from polyrelu.errors import require
 from polyrelu.robust.attacks.contract import MinimalAttack
 from polyrelu.robust.attacks.line_search import first_crossing, halve
@@ -64,13 +65,6 @@ class DecisionScore:
         said = np.asarray(self.predict(Z.detach().cpu().numpy()))
         require(said.shape == (len(Z),), "predict(X).shape", said.shape, f"({len(Z)},), one label per row")
         return torch.tensor([self.place.get(label, len(self.place)) for label in said.tolist()]).to(Z.device)
-
-    def numbers(self, labels: Any, name: str) -> Tensor:
-        """The places of labels, (n,); ``name`` is what an error calls them."""
-        given = np.asarray(labels).tolist()
-        strange = next((label for label in given if label not in self.place), None)
-        require(strange is None, name, strange, f"one of the classes {', '.join(map(str, self.place))}")
-        return torch.tensor([self.place[label] for label in given])
 
 
 @final
@@ -184,7 +178,7 @@ def decision_attack(
     whole_numbers(least=200, queries=queries)
     score = DecisionScore(predict, classes)
     X = torch.as_tensor(X)
-    labels = score.numbers(y, "y")
+    labels = class_numbers(y, classes, "y", "one of the classes")
     rows = X if pool is None else pool if isinstance(pool, Tensor) else pool.rows()
     said = LabelledRows(rows.to(X), score.places(rows.to(X)))
     lines = StraightLines()(score, X, labels, pool=said, seed=seed)

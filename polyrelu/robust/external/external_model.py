@@ -23,6 +23,7 @@ import torch
 from torch import Tensor, nn
 
 from polyrelu.checks import answer, check_module, plain_tensor
+from polyrelu.data import class_numbers
 from polyrelu.errors import InputError, require
 from polyrelu.nets import Net, PolyReLUNet, as_float64
 from polyrelu.robust.bracketing.bracket import Bracket, bracket
@@ -108,11 +109,7 @@ def predicted_labels(predict: Callable[[Any], Any], X: Any) -> Any:
 
 def label_codes(y: Any, classes: Any, logits: int) -> Tensor:
     """Labels as logits count them: places in ``classes``, or for one logit +1 for ``classes[1]``, -1 for the other."""
-    place = {name: number for number, name in enumerate(np.asarray(classes).tolist())}
-    given = np.asarray(y).tolist()
-    strange = next((label for label in given if label not in place), None)
-    require(strange is None, "y", strange, f"one of the model's classes, {', '.join(map(str, place))}")
-    number = torch.tensor([place[label] for label in given])
+    number = class_numbers(y, classes, "y", "one of the model's classes,")
     return 2.0 * number.double() - 1 if logits == 1 else number
 
 

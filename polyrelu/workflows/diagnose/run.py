@@ -113,10 +113,9 @@ def _model(text: str) -> tuple[Any, InputSchema]:
             net = load(path)
             return net, InputSchema(net.dim, None, None)
         head = PolyReLUClassifier.load(path)
+        return head, InputSchema.from_json(about, path, head.n_features_in_)
     except InputError as error:
         raise InputError(str(error).replace("path=", "model=", 1)) from None
-    names = about.get("features")
-    return head, InputSchema(head.n_features_in_, None if names is None else tuple(names), about.get("label"))
 
 
 def _labels(table: Table, data: str, classes: Array | None) -> Array:

@@ -13,7 +13,7 @@ from torch import Tensor
 from polyrelu._version import __version__
 from polyrelu.data import Dataset, InputSchema, class_indices, read, read_table
 from polyrelu.errors import InputError, require
-from polyrelu.nets import Net, classes_from_json, load, load_about, load_reference, read_feature_names, read_label_name
+from polyrelu.nets import Net, classes_from_json, load, load_about, load_reference
 from polyrelu.workflows.evaluate.settings import EvaluationSettings
 from polyrelu.workflows.flow.run import NET_FILE
 
@@ -50,7 +50,7 @@ def read_points(net: Net, settings: EvaluationSettings) -> Dataset:
         return read(settings.data)
     classes = classes_from_json(said, file)
     require(len(classes) == max(2, net.outputs), "net", file, f"{max(2, net.outputs)} classes, it names {len(classes)}")
-    takes = InputSchema(net.dim, read_feature_names(said, file, net.dim), read_label_name(said, file))
+    takes = InputSchema.from_json(said, file, net.dim)
     table = read_table(settings.data, takes=takes)
     if table.y is None:
         raise InputError(f"data={settings.data}: has no labels: expected classes of the head, such as {classes[0]}.")

@@ -17,7 +17,7 @@ from polyrelu._version import __version__
 from polyrelu.data import TABLE_SUFFIXES, InputSchema, Table, class_indices, read_table, read_table_blocks
 from polyrelu.errors import InputError, require
 from polyrelu.files import open_file, output_folder, write_atomically
-from polyrelu.nets import load_about, read_feature_names, read_label_name
+from polyrelu.nets import load_about
 from polyrelu.progress import Progress
 from polyrelu.robust import Budget
 from polyrelu.workflows.fit.run import NOTHING
@@ -58,9 +58,7 @@ def read_head(path: str) -> tuple[PolyReLUClassifier, InputSchema, float | None]
         raise InputError(str(error).replace("path=", "head=", 1)) from None
     if hasattr(head, "feature_names_in_"):
         del head.feature_names_in_  # columns are put in order here
-    takes = InputSchema(
-        head.n_features_in_, read_feature_names(about, path, head.n_features_in_), read_label_name(about, path)
-    )
+    takes = InputSchema.from_json(about, path, head.n_features_in_)
     typical = about.get("median_centred_norm")
     good = typical is None or (isinstance(typical, int | float) and 0 < typical < math.inf)
     require(good, "head", path, f"a median centred norm > 0, it says {typical!r:.40}")

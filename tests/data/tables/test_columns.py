@@ -268,3 +268,15 @@ def test_labels_beside_rows_are_said_only_where_they_were_guessed(tmp_path):
     assert found.notes == () and found.y.tolist() == [2, 2, 3]
     found = open_table(tmp_path / "a.npy", fine="mine.npy")
     assert found.fine.tolist() == [2, 2, 3] and found.y.tolist() == [0, 1, 0]
+
+
+def test_the_schema_that_a_file_of_a_head_names():
+    assert InputSchema.from_json({"features": ["a", "b"], "label": "kind"}, "file", 2) == InputSchema(
+        2, ("a", "b"), "kind"
+    )
+    assert InputSchema.from_json({"features": None}, "file", 2) == InputSchema(2, None, None)
+    for names in (["a"], ["a", 1], "ab", {"a": 0, "b": 1}):
+        with pytest.raises(InputError, match="path=file: expected 2 names of columns, or none"):
+            InputSchema.from_json({"features": names}, "file", 2)
+    with pytest.raises(InputError, match="path=file: expected a text as the name of the labels"):
+        InputSchema.from_json({"label": 3}, "file", 2)
