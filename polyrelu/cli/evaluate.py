@@ -69,7 +69,7 @@ def evaluate(
     """
     with plain_errors("lower --limit"):
         words = [word for word in (net, data, data_option) if word is not None]
-        file, points = subject(words, reference, p)
+        file, points = net_and_data(words, reference, p)
         settings = EvaluationSettings(
             file, points, norm, tol, budget_nodes, budget_seconds, seed, limit, parse_radii(radius), cross_check, p
         )
@@ -80,7 +80,7 @@ def evaluate(
         show_evaluation(result, as_json, quiet)
 
 
-def subject(words: list[str], reference: str | None, p: float | None) -> tuple[str, str]:
+def net_and_data(words: list[str], reference: str | None, p: float | None) -> tuple[str, str]:
     """The net's file and the data out of NET DATA, or out of DATA beside --reference."""
     if reference is None:
         require(p is None, "p", p, "--p only beside --reference: a net saved by polyrelu knows its own")

@@ -28,20 +28,20 @@ from polyrelu.data import InputSchema, check_finite, read_rows
 from polyrelu.errors import InputError, require
 from polyrelu.estimator.head_training.head_data import (
     Array,
-    Problem,
     Targets,
+    TrainingSet,
     as_input_error,
     as_targets,
-    fine_of,
+    class_numbers,
     labels_of,
-    numbers,
     rows_of,
+    subclass_labels,
     weights_of,
 )
 from polyrelu.estimator.head_training.head_init import location
 from polyrelu.estimator.head_training.head_settings import HeadSettings, TrainingStopped
-from polyrelu.estimator.head_training.partial_fit import GoingOn, location_of
-from polyrelu.estimator.robustness_mixin import Provable
+from polyrelu.estimator.head_training.partial_fit import AdamState, portion_location
+from polyrelu.estimator.robustness_mixin import RobustnessMixin
 from polyrelu.estimator.select_power import choose_power
 from polyrelu.nets import (
     HEAD_VERSION,
@@ -59,7 +59,7 @@ from polyrelu.train import Trajectory
 ROWS = 4096  # at a time in predict
 
 
-class PolyReLUClassifier(Provable, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class PolyReLUClassifier(RobustnessMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A two-layer polynomial-ReLU head f, one logit for two classes and one for each of several (Min & Vidal 2024).
 
     With p > 2 its neurons find the sub-classes within the classes instead of averaging them, and no small perturbation
@@ -101,7 +101,7 @@ class PolyReLUClassifier(Provable, ClassifierMixin, BaseEstimator):  # type: ign
     >>> head.save("head.safetensors")
     """
 
-    _going_on: GoingOn | None
+    _adam_state: AdamState | None
     classes_: Array
 
     def __init__(
@@ -159,12 +159,12 @@ class PolyReLUClassifier(Provable, ClassifierMixin, BaseEstimator):  # type: ign
         good = progress is None or isinstance(progress, Progress)
         require(good, "progress", type(progress).__name__, "None or a polyrelu.progress.Progress")
         rows = rows_of(self, X, reset=True)
-        targets = Targets.of(y, rows.shape[0], sample_weight)
+        targets = Targets.from_labels(y, rows.shape[0], sample_weight)
         seed = self._seed()
-        fine = fine_of(
+        fine = subclass_labels(
             fine_labels, rows, targets, lambda data: estimate_subclasses(data, origin=location(data)[0], seed=seed)
         )
-        problem = Problem.of_rows(rows, targets, fine)
+        problem = TrainingSet.from_rows(rows, targets, fine)
         chosen, p = None, settings.p
         if isinstance(p, str):
             chosen = choose_power(
@@ -172,9 +172,9 @@ class PolyReLUClassifier(Provable, ClassifierMixin, BaseEstimator):  # type: ign
                 problem, location(problem.data, problem.weights)[0], settings.radius, seed=seed,
             )  # fmt: skip
             p = chosen.p
-        learnt: dict[str, Any] = {"classes_": targets.classes, "p_": float(p), "_going_on": None}
+        learnt: dict[str, Any] = {"classes_": targets.classes, "p_": float(p), "_adam_state": None}
         if fine is not None:
-            learnt |= {"fine_classes_": fine.names, "fine_of_": targets.classes[fine.of]}
+            learnt |= {"fine_classes_": fine.names, "fine_of_": targets.classes[fine.class_of]}
         if chosen is not None:
             learnt |= {"radius_": chosen.radius, "cv_results_": chosen.results}
         try:
@@ -185,7 +185,7 @@ class PolyReLUClassifier(Provable, ClassifierMixin, BaseEstimator):  # type: ign
             raise
         return self._learnt(problem, out, learnt)
 
-    def _learnt(self, problem: Problem, out: Trajectory, learnt: dict[str, Any]) -> PolyReLUClassifier:
+    def _learnt(self, problem: TrainingSet, out: Trajectory, learnt: dict[str, Any]) -> PolyReLUClassifier:
         """The estimator as a training leaves it."""
         for name in ("fine_classes_", "fine_of_", "radius_", "cv_results_"):
             self.__dict__.pop(name, None)
@@ -210,18 +210,18 @@ class PolyReLUClassifier(Provable, ClassifierMixin, BaseEstimator):  # type: ign
         plain = first or isinstance(self.net_, PolyReLUNet)
         require(plain, "partial_fit", "a head with sub-classes", "one without; their labels are not known here")
         rows = rows_of(self, X, reset=first)
-        targets = Targets.of(y, rows.shape[0], sample_weight, known)
+        targets = Targets.from_labels(y, rows.shape[0], sample_weight, known)
         x = read_rows(rows, 0, rows.shape[0])
         check_finite(x)
         labels, weights = targets.tensors(x.device)
-        if first or self._going_on is None:
+        if first or self._adam_state is None:
             seed = self._seed()
-            centre, unit = location_of(x, weights, None if first else self.net_.centre)
+            centre, unit = portion_location(x, weights, None if first else self.net_.centre)
             if first:
                 self.net_ = settings.begin(centre, unit, len(targets.classes), seed)
                 self.classes_, self.p_, self.n_iter_ = targets.classes, self.net_.p, 0
-            self._going_on = GoingOn(unit, seed)
-        self._going_on = self._going_on.epoch(self.net_, x, labels, weights, int(settings.batch), settings.rate)
+            self._adam_state = AdamState(unit, seed)
+        self._adam_state = self._adam_state.epoch(self.net_, x, labels, weights, int(settings.batch), settings.rate)
         self.n_iter_ += 1
         return self
 
@@ -303,7 +303,7 @@ class PolyReLUClassifier(Provable, ClassifierMixin, BaseEstimator):  # type: ign
         outputs = max(2, head.net_.outputs)
         require(outputs == len(head.classes_), "path", path, f"{outputs} classes, it names {len(head.classes_)}")
         head.p_, head.n_features_in_ = float(inner.p), int(inner.dim)
-        head.n_iter_, head._going_on = passes, None
+        head.n_iter_, head._adam_state = passes, None
         if "fine" in about:
             head.fine_classes_, head.fine_of_ = (classes_from_json(about, path, name) for name in ("fine", "fine_of"))
             fits = len(head.fine_classes_) == len(head.fine_of_) == inner.outputs
@@ -314,7 +314,7 @@ class PolyReLUClassifier(Provable, ClassifierMixin, BaseEstimator):  # type: ign
 
     def _settings(self, sample_weight: Any) -> HeadSettings:
         params = {key: value for key, value in self.get_params(deep=False).items() if key != "random_state"}
-        return HeadSettings.of(params, weighted=sample_weight is not None)
+        return HeadSettings.from_params(params, weighted=sample_weight is not None)
 
     def _seed(self) -> int:
         with as_input_error():
@@ -327,7 +327,7 @@ class PolyReLUClassifier(Provable, ClassifierMixin, BaseEstimator):  # type: ign
         rows = rows_of(self, X, reset=False)
         check_finite(rows)
         labels = self.predict(X) if y is None else labels_of(y, rows.shape[0])
-        codes = torch.from_numpy(numbers(labels, self.classes_, "y"))
+        codes = torch.from_numpy(class_numbers(labels, self.classes_, "y"))
         codes = as_targets(codes, 2) if self.net_.outputs == 1 else codes
         return read_rows(rows, 0, rows.shape[0]).double().cpu(), codes
 

@@ -38,7 +38,7 @@ from polyrelu.robust.external import call_with_feature_names
 Pool = tuple[Any, Any]
 
 
-class Provable:
+class RobustnessMixin:
     """Methods for an estimator that has a ``net_``; ``_points(X, y)`` gives rows and labels as that net takes them."""
 
     if TYPE_CHECKING:

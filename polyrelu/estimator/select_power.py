@@ -22,7 +22,7 @@ POINTS = 100  # certified in each fold
 
 
 class Part(Protocol):
-    """Rows to train on and labels to answer; `polyrelu.estimator.head_training.head_data.Problem` is one."""
+    """Rows to train on and labels to answer; `polyrelu.estimator.head_training.head_data.TrainingSet` is one."""
 
     data: Dataset
     y: Tensor

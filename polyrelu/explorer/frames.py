@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from polyrelu.bias import decompose, phases
-from polyrelu.explorer.problem import Problem
+from polyrelu.explorer.problem import FlowProblem
 from polyrelu.nets import Polar, PolyReLUNet
 from polyrelu.train import Trajectory, flow
 from polyrelu.train.gradient_flow import State
@@ -40,7 +40,7 @@ def base64_float32(values: ArrayLike | Tensor) -> str:
 
 @final
 @dataclass(frozen=True, eq=False)
-class Frame:
+class NeuronFrame:
     """All neurons at one moment: directions (h, D), what each counts for +1 (h,), log |v_j||w_j| (h,)."""
 
     number: int
@@ -57,11 +57,11 @@ class Recording:
     steps has few hundred frames.
     """
 
-    def __init__(self, problem: Problem, send: Send) -> None:
+    def __init__(self, problem: FlowProblem, send: Send) -> None:
         """``send`` may raise to end the flow."""
         self.problem, self.send = problem, send
         self.columns, self.count, self.stride = problem.columns(), 0, 1
-        self.frames: list[Frame] = []
+        self.frames: list[NeuronFrame] = []
         self.centred: list[Tensor] = []
         self.last: Callable[[], None] | None = None  # sends the latest moment, if that was not yet sent
 
@@ -92,7 +92,7 @@ class Recording:
         """Send one moment and keep it."""
         q = polar.q
         read_out = q[:, 0] if q.shape[1] == 1 else q @ self.problem.sides.to(q.dtype)
-        self.keep(Frame(self.count, polar.u.clone(), read_out.clone(), logs))
+        self.keep(NeuronFrame(self.count, polar.u.clone(), read_out.clone(), logs))
         self.count += 1
         self.send(
             {
@@ -107,7 +107,7 @@ class Recording:
             }
         )
 
-    def keep(self, frame: Frame) -> None:
+    def keep(self, frame: NeuronFrame) -> None:
         """Every ``stride``-th moment and the last; the stride doubles when there are too many."""
         if self.frames and self.frames[-1].number % self.stride:
             self.frames.pop()
@@ -116,16 +116,16 @@ class Recording:
             self.stride *= 2
             self.frames = [kept for kept in self.frames[:-1] if kept.number % self.stride == 0] + self.frames[-1:]
 
-    def near(self, number: int) -> Frame:
+    def near(self, number: int) -> NeuronFrame:
         """The kept moment nearest to a frame's number."""
         return min(self.frames, key=lambda frame: abs(frame.number - number))
 
-    def net(self, frame: Frame) -> PolyReLUNet:
+    def net(self, frame: NeuronFrame) -> PolyReLUNet:
         """The classifier +1/-1 at a moment, up to a factor."""
         return self.problem.binary(frame.u, frame.read_out, frame.log_contribution)
 
 
-def stream(problem: Problem, send: Send) -> tuple[Recording, Trajectory]:
+def stream(problem: FlowProblem, send: Send) -> tuple[Recording, Trajectory]:
     """Send what is to be centred, then the flow frame by frame, then what came of it."""
     send(start(problem))
     recording = Recording(problem, send)
@@ -142,7 +142,7 @@ def stream(problem: Problem, send: Send) -> tuple[Recording, Trajectory]:
     return recording, run
 
 
-def start(problem: Problem) -> Message:
+def start(problem: FlowProblem) -> Message:
     """What stays as it is during a flow."""
     columns, setting = problem.columns(), problem.setting
     points = torch.nn.functional.normalize(
@@ -167,7 +167,7 @@ def start(problem: Problem) -> Message:
     }
 
 
-def end(problem: Problem, recording: Recording, run: Trajectory) -> Message:
+def end(problem: FlowProblem, recording: Recording, run: Trajectory) -> Message:
     """How it ended, when which phase did, and what the neurons learned."""
     when = phases(run)
     net = recording.net(recording.frames[-1])
@@ -187,7 +187,7 @@ def end(problem: Problem, recording: Recording, run: Trajectory) -> Message:
     }
 
 
-def command(problem: Problem) -> str:
+def command(problem: FlowProblem) -> str:
     """The command that trains this net outside the page, or none."""
     s = problem.setting
     if s.data != "mixture" or s.labels != "coarse":

@@ -25,7 +25,7 @@ FINAL_LOSS = {"mixture": 1e-2, "digits": 0.2}  # loss at which training ends
 
 @final
 @dataclass(frozen=True, eq=False)
-class Problem:
+class FlowProblem:
     """The net at its start, the rows it is trained on, fresh ones, and the sub-classes: centres (K, D), sides (K,)."""
 
     setting: Setting
@@ -97,12 +97,12 @@ class Problem:
         return PolyReLUNet.from_polar(Polar(u, sign[:, None], half, half), like=like)
 
 
-def problem(setting: Setting) -> Problem:
+def flow_problem(setting: Setting) -> FlowProblem:
     """The problem of a setting; the same setting gives the same numbers as the library does."""
     return _digits(setting) if setting.data == "digits" else _mixture(setting)
 
 
-def _mixture(setting: Setting) -> Problem:
+def _mixture(setting: Setting) -> FlowProblem:
     mixture = OrthonormalMixture(setting.dim, setting.positive, setting.negative, setting.alpha)
     train, test = mixture.sample(setting.samples, setting.seed), mixture.sample(TEST_POINTS, setting.seed + 1)
     outputs = 1
@@ -110,10 +110,10 @@ def _mixture(setting: Setting) -> Problem:
         assert train.cluster is not None
         train, outputs = replace(train, y=train.cluster), mixture.clusters
     net = _net(setting, setting.dim, outputs)
-    return Problem(setting, net, train, test, mixture.centres, mixture.labels)
+    return FlowProblem(setting, net, train, test, mixture.centres, mixture.labels)
 
 
-def _digits(setting: Setting) -> Problem:
+def _digits(setting: Setting) -> FlowProblem:
     data = read("digits:parity")
     assert data.cluster is not None
     centres = torch.stack([data.rows()[data.cluster == digit].mean(0) for digit in range(10)])
@@ -125,7 +125,7 @@ def _digits(setting: Setting) -> Problem:
         train = replace(train, y=train.cluster)
     outputs = 10 if setting.labels == "fine" else 1
     net = _net(setting, data.dim, outputs, centre=mean(train), normalise_input=True)
-    return Problem(setting, net, train, test, centres, sides)
+    return FlowProblem(setting, net, train, test, centres, sides)
 
 
 def _net(setting: Setting, dim: int, outputs: int, **more: Any) -> PolyReLUNet:

@@ -17,7 +17,7 @@ from polyrelu.data import OrthonormalMixture, parse_clusters
 from polyrelu.errors import InputError, require
 from polyrelu.explorer import frames
 from polyrelu.explorer.parameters import CHOICES, MOST_WORK, PARAMETERS, Setting
-from polyrelu.explorer.problem import TEST_POINTS, Problem
+from polyrelu.explorer.problem import TEST_POINTS, FlowProblem
 from polyrelu.nets import PolyReLUNet
 from polyrelu.train import Trajectory
 from polyrelu.workflows import NET_FILE, RUN_FILE, TRAJECTORY_FILE, FlowSettings, read_run_record, read_trajectory
@@ -33,14 +33,14 @@ class SavedRun:
     name: str
     settings: FlowSettings
     run: Trajectory
-    problem: Problem
+    problem: FlowProblem
 
     def stream(self, send: frames.Send) -> frames.Recording:
         """Send the messages that the flow would have sent."""
         history, net = self.run.history, self.problem.net
         recording = frames.Recording(self.problem, send)
         polar, final = net.polar(), torch.as_tensor(history.log_contribution[-1]).double()
-        recording.keep(frames.Frame(len(history.clock) - 1, polar.u, polar.q[:, 0], final))
+        recording.keep(frames.NeuronFrame(len(history.clock) - 1, polar.u, polar.q[:, 0], final))
         send({**frames.start(self.problem), **self.about(), "final": frames.base64_float32(final)})
         directions = frames.base64_float32(polar.u @ recording.columns.T)
         for i in range(len(history.clock)):
@@ -82,7 +82,9 @@ def read_run(folder: str | Path) -> SavedRun:
     mixture = OrthonormalMixture(settings.dim, positive, negative, settings.alpha, dtype=net.dtype)
     train = mixture.sample(min(settings.samples, DRAWN_POINTS), settings.seed)
     test = mixture.sample(TEST_POINTS, settings.seed + 1)
-    problem = Problem(_nearest_setting(settings, positive, negative), net, train, test, mixture.centres, mixture.labels)
+    problem = FlowProblem(
+        _nearest_setting(settings, positive, negative), net, train, test, mixture.centres, mixture.labels
+    )
     return SavedRun(path.resolve().name, settings, run, problem)
 
 

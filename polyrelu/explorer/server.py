@@ -28,7 +28,7 @@ from polyrelu.explorer import robustness as robust
 from polyrelu.explorer.claim_page import claim_page
 from polyrelu.explorer.parameters import CHOICES, Setting, parameter_table
 from polyrelu.explorer.presets import PRESETS
-from polyrelu.explorer.problem import problem
+from polyrelu.explorer.problem import flow_problem
 from polyrelu.explorer.saved_run import SavedRun
 from polyrelu.explorer.sessions import SUPERSEDED, Sessions
 
@@ -107,7 +107,7 @@ def application(saved: SavedRun | None = None) -> Starlette:
                 assert saved is not None
                 recording = saved.stream(send)
             else:
-                recording = frames.stream(problem(setting), send)[0]
+                recording = frames.stream(flow_problem(setting), send)[0]
             send({"kind": "ready", "run": session.keep_recording(recording)})
             robust.stream(recording, send)
 
@@ -173,7 +173,7 @@ def about(saved: SavedRun | None) -> dict[str, Any]:
 
 def warm_up() -> None:
     """One small flow and a radius, without a reader: what is loaded at first use is ready for the page."""
-    recording = frames.stream(problem(Setting(p=3, dim=6, samples=20, width=4)), lambda message: None)[0]
+    recording = frames.stream(flow_problem(Setting(p=3, dim=6, samples=20, width=4)), lambda message: None)[0]
     question = plane.Question(frame=0, centres=(0, 1), point=(1.0, 0.0), label=1, pgd=0.0)
     plane.answer(recording, question)
 

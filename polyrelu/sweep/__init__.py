@@ -9,14 +9,14 @@ from polyrelu.sweep.engines import probe_address
 from polyrelu.sweep.function import find, sweepable, version
 from polyrelu.sweep.record import Record
 from polyrelu.sweep.run import run_sweep
-from polyrelu.sweep.status import Status, export, read_records, status
+from polyrelu.sweep.status import SweepStatus, export, read_records, status
 from polyrelu.sweep.sweep import Sweep
 from polyrelu.sweep.values import digest, encode
 
 __all__ = [
     "Record",
-    "Status",
     "Sweep",
+    "SweepStatus",
     "digest",
     "encode",
     "export",

@@ -23,7 +23,7 @@ FIXED_COLUMNS = ("key", "seconds", "error", "result")  # columns of every table
 
 @final
 @dataclass(frozen=True)
-class Status:
+class SweepStatus:
     """How far the sweep last asked for in a folder is; ``others`` counts records of further settings."""
 
     function: str
@@ -64,7 +64,7 @@ class Status:
 
 
 @checked
-def status(path: str | Path) -> Status:
+def status(path: str | Path) -> SweepStatus:
     """How far the sweep in this folder is; it may be running."""
     folder, wanted = _open(Path(path))
     records = [record for key in wanted if (record := folder.read(key)) is not None]
@@ -72,7 +72,7 @@ def status(path: str | Path) -> Status:
     failures = tuple(record for record in records if record.failed)
     seconds = sum(record.seconds for record in (*records, *others))
     done, function = len(records) - len(failures), folder.function
-    return Status(
+    return SweepStatus(
         function.name, function.version, len(wanted), done, failures, len(others), seconds, is_running(folder.path)
     )
 

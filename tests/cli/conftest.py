@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "sweep")]
 
 
 @pytest.fixture(scope="module")
@@ -34,3 +34,12 @@ def made(tmp_path_factory):
         for number in range(3):
             Image.new("RGB", (4, 4), (40 * number, 7, 99)).save(folder / "images" / name / f"{number}.png")
     return folder
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory):
+    """A finished run: what was printed, and its folder."""
+    from running import SMALL, polyrelu_
+
+    folder = tmp_path_factory.mktemp("runs") / "done"
+    return polyrelu_("flow", *SMALL, "--json", "--out", folder), folder

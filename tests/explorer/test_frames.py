@@ -10,7 +10,7 @@ import polyrelu
 from polyrelu.explorer import frames, plane
 from polyrelu.explorer import robustness as robust
 from polyrelu.explorer.parameters import Setting
-from polyrelu.explorer.problem import problem
+from polyrelu.explorer.problem import flow_problem
 from polyrelu.explorer.sessions import Stopped
 
 SMALL = Setting(p=3, dim=12, samples=60, width=16, positive=3, negative=2)
@@ -22,7 +22,7 @@ def unpacked(text, *shape):
 
 def told(setting):
     messages = []
-    recording, run = frames.stream(problem(setting), messages.append)
+    recording, run = frames.stream(flow_problem(setting), messages.append)
     return messages, recording, run
 
 
@@ -61,7 +61,7 @@ def test_frames_are_the_library_s_history(p, log10_scale):
 
 
 def test_the_command_makes_the_same_flow():
-    words = frames.command(problem(SMALL)).split()
+    words = frames.command(flow_problem(SMALL)).split()
     assert words[words.index("--max-evaluations") + 1] == str(frames.MAX_EVALUATIONS)  # passes, as in the page
     assert words[words.index("--clusters") + 1] == "3+2"
 

@@ -32,8 +32,8 @@ CHECKED = (
     *("_none", "_real", "_whole", "_flag", "_text", "_path", "_items", "_callable", "_instance", "_module", "_like"),
 )
 FOREIGN = ("certified", "as_module", "label_codes", "folded")
-HEADS = ("test_estimator_proof", "test_estimator_head", "test_terms_provable")
-PROVABLE = ("Provable.certify", "Provable._unproven", "Provable.robust_score", "Provable._arithmetic")
+HEADS = ("test_robustness_mixin", "test_classifier_training", "test_robustness_mixin_replaced")
+PROVABLE = tuple(f"RobustnessMixin.{name}" for name in ("certify", "_unproven", "robust_score", "_arithmetic"))
 TARGETS = (
     Target("ScaledPoints", BOUND, ("ScaledNet", "root_lipschitz_radius", "Arithmetic", "EXECUTED")),
     Target("arithmetic_of", BOUND | READER, ("Arithmetic", "EXECUTED")),
@@ -87,14 +87,14 @@ TARGETS = (
     Target("key_of", CACHE, ("key_of",)),
     Target("digest", CACHE, ("digest", "encode")),
     Target("sweepable", CACHE, ("version",)),
-    Target("Guard", READER | CACHE, ("application", "Guard", "local")),
-    Target("Limit", READER, ("LIMITS",)),
-    Target("Question", READER, (), files=("test_server",), only=("Question.of", "_two")),
+    Target("Guard", READER | CACHE, ("application", "Guard", "is_local")),
+    Target("Parameter", READER, ("PARAMETERS",)),
+    Target("Question", READER, (), files=("test_server",), only=("Question.from_json", "_two")),
     Target("parse_recipe", READER, ("parse_recipe",), files=("test_read", "test_recipe")),
     Target("check_call", READER, (), files=("test_sweep",), only=("Sweep", "_parse", "_once", "_sweep_of")),
     Target("read_npz", READER, ("read_npz", "map_npy")),
     Target("check_fields", READER, ("checked", "check_fields"), only=CHECKED),
-    Target("KeptRows", CACHE, ("KeptRows",)),
+    Target("CertifiedRows", CACHE, ("CertifiedRows",)),
     Target("altered", READER, ("altered",), files=("test_integrity",)),
     Target("margin_of", BOUND, ("margin_of",), only=("margin_of",)),
     Target("readout_bounds", BOUND, (), files=("test_readout", "test_readout_terms")),
@@ -105,7 +105,7 @@ TARGETS = (
         files=HEADS,
         search=("with_neurons",),
     ),
-    Target("Provable", BOUND | READER, (), files=(*HEADS, "test_decision", "test_integrity"), only=PROVABLE),
+    Target("RobustnessMixin", BOUND | READER, (), files=(*HEADS, "test_decision", "test_integrity"), only=PROVABLE),
     Target("as_module", BOUND | READER, FOREIGN, search=("_joined", "error_summary")),
     Target("folded", BOUND, FOREIGN),
     Target("call_with_feature_names", READER, FOREIGN),

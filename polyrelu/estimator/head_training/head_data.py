@@ -36,17 +36,16 @@ class Targets:
     weights: Array | None
 
     @classmethod
-    def of(cls, y: Any, n: int, sample_weight: Any = None, classes: Array | None = None) -> Targets:
+    def from_labels(cls, y: Any, n: int, sample_weight: Any = None, classes: Array | None = None) -> Targets:
         """Checked as scikit-learn does it; ``classes`` if they are known already."""
         weights = None if sample_weight is None else weights_of(sample_weight, n)
         labels = labels_of(y, n)
         counted = labels if weights is None else labels[weights > 0]
         classes = np.unique(counted) if classes is None else classes
         if len(classes) < 2:
-            raise InputError(
-                f"y=one class only, {shown(classes[:1])} in every row that counts: expected at least two classes."
-            )
-        codes = numbers(counted, classes, "y")
+            only = first_labels(classes[:1])
+            raise InputError(f"y=one class only, {only} in every row that counts: expected at least two classes.")
+        codes = class_numbers(counted, classes, "y")
         if weights is not None:
             codes, counted = np.zeros(n, dtype=np.int64), codes
             codes[weights > 0] = counted
@@ -65,28 +64,28 @@ def as_targets(codes: torch.Tensor, classes: int) -> torch.Tensor:
 
 @final
 @dataclass(frozen=True, eq=False)
-class Problem:
+class TrainingSet:
     """Rows with the labels a net is trained on, and with those it shall answer.
 
     data : labels +-1 for two classes, 0..C-1 for more; or the sub-classes 0..S-1, S > C
     y : (n,) labels as `net` answers them: ``data.y``, or the classes 0..C-1 where sub-classes are trained
     weights : (n,) float64 or None
-    of : the class of each sub-class, or None
+    class_of : the class of each sub-class, or None
     """
 
     data: Dataset
     y: torch.Tensor
     weights: torch.Tensor | None
-    of: tuple[int, ...] | None
+    class_of: tuple[int, ...] | None
 
     @classmethod
-    def of_rows(cls, rows: Any, targets: Targets, fine: Fine | None) -> Problem:
+    def from_rows(cls, rows: Any, targets: Targets, fine: SubclassLabels | None) -> TrainingSet:
         """Sub-classes are trained only where there are more of them than classes."""
         device = rows[0:1].device
         codes = torch.from_numpy(targets.codes).to(device)
         weights = None if targets.weights is None else torch.from_numpy(targets.weights).to(device)
         if fine is not None and len(fine.names) > len(targets.classes):
-            return cls(Dataset(rows, torch.from_numpy(fine.codes)), codes, weights, tuple(fine.of.tolist()))
+            return cls(Dataset(rows, torch.from_numpy(fine.codes)), codes, weights, tuple(fine.class_of.tolist()))
         data = Dataset(rows, as_targets(codes, len(targets.classes)))
         return cls(data, data.y, weights, None)
 
@@ -99,25 +98,27 @@ class Problem:
         """(n,) numbers of what is trained, 0, 1, ..."""
         return (self.data.y > 0).long() if self.data.binary else self.data.y
 
-    def subset(self, rows: torch.Tensor) -> Problem:
+    def subset(self, rows: torch.Tensor) -> TrainingSet:
         """Some of the rows, held in memory."""
         weights = None if self.weights is None else self.weights[rows]
-        return Problem(self.data.subset(rows), self.y[rows], weights, self.of)
+        return TrainingSet(self.data.subset(rows), self.y[rows], weights, self.class_of)
 
     def net(self, trained: Any) -> Net:
         """The trained net as it answers."""
-        return trained if self.of is None else ReadOut(trained, self.of)
+        return trained if self.class_of is None else ReadOut(trained, self.class_of)
 
 
-class Fine(NamedTuple):
+class SubclassLabels(NamedTuple):
     """Sub-classes (S,) in order, the number of each row's sub-class (n,), and the number of the class of each (S,)."""
 
     names: Array
     codes: Array
-    of: Array
+    class_of: Array
 
 
-def fine_of(fine_labels: Any, rows: Rows, targets: Targets, discover: Callable[[Dataset], Any]) -> Fine | None:
+def subclass_labels(
+    fine_labels: Any, rows: Rows, targets: Targets, discover: Callable[[Dataset], Any]
+) -> SubclassLabels | None:
     """Sub-classes as they are given; for "discover" those that ``discover`` finds among the rows that count.
 
     It gives the ``cluster`` of each row and the ``labels`` (classes) of the clusters.
@@ -125,7 +126,7 @@ def fine_of(fine_labels: Any, rows: Rows, targets: Targets, discover: Callable[[
     if fine_labels is None:
         return None
     if not isinstance(fine_labels, str):
-        return fine_targets(fine_labels, targets)
+        return given_subclasses(fine_labels, targets)
     require(fine_labels == "discover", "fine_labels", repr(fine_labels), "one label for each row, or 'discover'")
     data, counted = Dataset(rows, torch.from_numpy(targets.codes)), np.arange(len(targets.codes))
     if targets.weights is not None and not targets.weights.all():
@@ -135,27 +136,28 @@ def fine_of(fine_labels: Any, rows: Rows, targets: Targets, discover: Callable[[
     names, codes = np.unique(as_numpy(found.cluster), return_inverse=True)
     whole = np.zeros(len(targets.codes), dtype=np.int64)
     whole[counted] = codes
-    return Fine(np.arange(len(names)), whole, as_numpy(found.labels)[names])
+    return SubclassLabels(np.arange(len(names)), whole, as_numpy(found.labels)[names])
 
 
-def fine_targets(fine: Any, targets: Targets) -> Fine:
+def given_subclasses(fine: Any, targets: Targets) -> SubclassLabels:
     """Checked: every sub-class lies within one class."""
     labels = labels_of(fine, len(targets.codes), "fine_labels")
     counted = slice(None) if targets.weights is None else targets.weights > 0
     names, codes = np.unique(labels[counted], return_inverse=True)
-    of = np.zeros(len(names), dtype=np.int64)
-    of[codes] = targets.codes[counted]
-    strange = np.flatnonzero(of[codes] != targets.codes[counted])
+    class_of = np.zeros(len(names), dtype=np.int64)
+    class_of[codes] = targets.codes[counted]
+    strange = np.flatnonzero(class_of[codes] != targets.codes[counted])
     if len(strange):
         one = codes == codes[strange[0]]
         several = targets.classes[np.unique(targets.codes[counted][one])]
+        name = first_labels(names[codes[one][:1]])
         raise InputError(
-            f"fine_labels={shown(names[codes[one][:1]])}: expected every sub-class within one class, but it has rows "
-            f"of {shown(several)}; where numbers begin anew in every class, give names such as 'class/number'."
+            f"fine_labels={name}: expected every sub-class within one class, but it has rows of "
+            f"{first_labels(several)}; where numbers begin anew in every class, give names such as 'class/number'."
         )
     whole = np.zeros(len(targets.codes), dtype=np.int64)
     whole[counted] = codes
-    return Fine(names, whole, of)
+    return SubclassLabels(names, whole, class_of)
 
 
 def rows_of(estimator: Any, X: Any, *, reset: bool) -> Rows:
@@ -203,7 +205,7 @@ def labels_of(y: Any, n: int, name: str = "y") -> Array:
     return labels
 
 
-def numbers(labels: Array, classes: Array, name: str) -> Array:
+def class_numbers(labels: Array, classes: Array, name: str) -> Array:
     """Where each label stands in ``classes``; one that does not is named."""
     try:
         place = np.searchsorted(classes, labels).clip(max=len(classes) - 1)
@@ -211,11 +213,11 @@ def numbers(labels: Array, classes: Array, name: str) -> Array:
     except TypeError:  # text against numbers
         strange = labels
     if len(strange):
-        raise InputError(f"{name}={shown(strange[:1])}: expected one of the classes {shown(classes)}.")
+        raise InputError(f"{name}={first_labels(strange[:1])}: expected one of the classes {first_labels(classes)}.")
     return place.astype(np.int64)
 
 
-def shown(labels: Array) -> str:
+def first_labels(labels: Array) -> str:
     """The first ten, as a person would write them."""
     return ", ".join(map(repr, labels[:10].tolist())) + (", ..." if len(labels) > 10 else "")
 

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from polyrelu.checks import is_number, is_whole
 from polyrelu.errors import require
-from polyrelu.estimator.head_training.head_data import Problem
+from polyrelu.estimator.head_training.head_data import TrainingSet
 from polyrelu.estimator.head_training.head_init import STARTS, HeadStart
 from polyrelu.estimator.head_training.train_head import flow_head, held_out_rows, precision, train_head
 from polyrelu.nets import PolyReLUNet
@@ -24,11 +24,11 @@ from polyrelu.progress import Progress
 from polyrelu.train import Status, Trajectory
 from polyrelu.train.descent import degree
 
-WIDTH = 500  # "auto"
-STEPS, EPOCHS = 300, 10  # "auto": so many updates, and passes, at least
-PASSES = 1000  # "auto", of the flow
-ASIDE = 10_000  # rows set aside at most
-PLAIN = "a number, a text, True or False"
+AUTO_WIDTH = 500  # "auto"
+LEAST_UPDATES, LEAST_EPOCHS = 300, 10  # "auto": so many updates, and passes, at least
+AUTO_FLOW_PASSES = 1000  # "auto", of the flow
+MOST_SET_ASIDE = 10_000  # rows set aside at most
+PLAIN_VALUE = "a number, a text, True or False"
 
 _COUNTS = {"width": True, "epochs": True, "batch": False, "patience": False}  # may it be "auto"?
 _SIZES = {"rate": math.inf, "validation_fraction": 1.0, "scale": math.inf, "until": math.inf, "radius": math.inf}
@@ -65,10 +65,10 @@ class HeadSettings:
     radius: float
 
     @classmethod
-    def of(cls, params: Mapping[str, Any], weighted: bool) -> HeadSettings:
+    def from_params(cls, params: Mapping[str, Any], weighted: bool) -> HeadSettings:
         """Checked; ``weighted``: are there weights of samples?"""
         for name, value in params.items():  # before anything is compared with what may be an array
-            require(value is None or isinstance(value, str | Real | np.bool_), name, type(value).__name__, PLAIN)
+            require(value is None or isinstance(value, str | Real | np.bool_), name, type(value).__name__, PLAIN_VALUE)
         p, solver = params["p"], params["solver"]
         require(p == "auto" or is_number(p, least=1), "p", repr(p), "a number >= 1 or 'auto'")
         require(solver in ("adam", "flow"), "solver", repr(solver), "'adam' or 'flow'")
@@ -88,17 +88,17 @@ class HeadSettings:
     @property
     def neurons(self) -> int:
         """Width of the net."""
-        return WIDTH if isinstance(self.width, str) else int(self.width)
+        return AUTO_WIDTH if isinstance(self.width, str) else int(self.width)
 
     def passes(self, n: int) -> int:
         """Passes over n rows, at most."""
         if not isinstance(self.epochs, str):
             return int(self.epochs)
         if self.solver == "flow":
-            return PASSES
-        return max(EPOCHS, math.ceil(STEPS / math.ceil(n / self.batch)))
+            return AUTO_FLOW_PASSES
+        return max(LEAST_EPOCHS, math.ceil(LEAST_UPDATES / math.ceil(n / self.batch)))
 
-    def train(self, problem: Problem, p: float, seed: int, progress: Progress | None = None) -> Trajectory:
+    def train(self, problem: TrainingSet, p: float, seed: int, progress: Progress | None = None) -> Trajectory:
         """By Adam, with rows set aside if asked for, or by the flow; Ctrl-C is not swallowed (`TrainingStopped`)."""
         data, weights, validation, held_weights = problem.data, problem.weights, None, None
         shape: dict[str, Any] = {"width": self.neurons, "seed": seed, "progress": progress}
@@ -108,7 +108,9 @@ class HeadSettings:
         else:
             if self.early_stopping:  # rows set aside have no weight, so that nothing is copied
                 weights = torch.ones(len(data), device=data.y.device) if weights is None else weights.clone()
-                aside = held_out_rows(problem.groups, weights, min(self.validation_fraction, ASIDE / len(data)), seed)
+                aside = held_out_rows(
+                    problem.groups, weights, min(self.validation_fraction, MOST_SET_ASIDE / len(data)), seed
+                )
                 enough = len(set(data.y[aside].tolist())) > 1
                 require(enough, "early_stopping", True, "two rows at least in two classes, so that one can be held out")
                 validation, held_weights, weights[aside] = data.subset(aside), weights[aside], 0.0

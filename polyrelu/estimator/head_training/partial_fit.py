@@ -15,7 +15,7 @@ from polyrelu.train.descent import adam, gradient_of
 
 @final
 @dataclass(frozen=True, eq=False)
-class GoingOn:
+class AdamState:
     """Length that counts as 1 (see `descend.adam`), seed, portions seen, and Adam's moments if any."""
 
     unit: float
@@ -23,7 +23,9 @@ class GoingOn:
     portions: int = 0
     moments: dict[str, Any] | None = None
 
-    def epoch(self, net: PolyReLUNet, X: Tensor, y: Tensor, weights: Tensor | None, batch: int, rate: float) -> GoingOn:
+    def epoch(
+        self, net: PolyReLUNet, X: Tensor, y: Tensor, weights: Tensor | None, batch: int, rate: float
+    ) -> AdamState:
         """One pass over the rows X in shuffled batches changes ``net``; gives what is kept for the next.
 
         y as in `Dataset`, but any class may be missing; the gradient is sum_i weight_i grad l_i / rows of the batch.
@@ -40,10 +42,10 @@ class GoingOn:
             x = gradient.rows(X[index].to(net.weight))
             gradient([(x, *(part[index].to(x.device) for part in labels))], len(index), 0.0)
             optimiser.step()
-        return GoingOn(self.unit, self.seed, self.portions + 1, optimiser.state_dict())
+        return AdamState(self.unit, self.seed, self.portions + 1, optimiser.state_dict())
 
 
-def location_of(X: Tensor, weights: Tensor | None = None, centre: Tensor | None = None) -> tuple[Tensor, float]:
+def portion_location(X: Tensor, weights: Tensor | None = None, centre: Tensor | None = None) -> tuple[Tensor, float]:
     """Weighted mean of the rows in float64, or ``centre``, and the root mean square distance from it (1 if it is 0)."""
     X = X.double()
     share = torch.ones_like(X[:, 0]) if weights is None else weights.double()

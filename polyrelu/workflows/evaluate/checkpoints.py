@@ -18,7 +18,7 @@ SIZE = 100  # points in a part: seconds to a minute of work
 
 @final
 @dataclass(frozen=True)
-class Part:
+class BracketedRows:
     """The brackets of rows ``start``, ``start + 1``, ... and the seconds they took."""
 
     start: int
@@ -26,7 +26,7 @@ class Part:
     seconds: float
 
 
-def write_part(folder: Path, part: Part, fingerprint: str) -> None:
+def write_part(folder: Path, part: BracketedRows, fingerprint: str) -> None:
     """Write one part, whole or not at all, with the fingerprint of all that its numbers depend on."""
     bracket = part.bracket
     arrays = {
@@ -42,7 +42,7 @@ def write_part(folder: Path, part: Part, fingerprint: str) -> None:
     write_npz(_path(folder, part.start), arrays)
 
 
-def read_part(folder: Path, start: int, count: int, fingerprint: str) -> Part | None:
+def read_part(folder: Path, start: int, count: int, fingerprint: str) -> BracketedRows | None:
     """The first ``count`` points of the part that begins at ``start``; None where it must be computed (again).
 
     That is where there is none, a shorter one, one of other settings, or a damaged one: nothing is repaired or trusted.
@@ -64,10 +64,10 @@ def read_part(folder: Path, start: int, count: int, fingerprint: str) -> Part | 
         return None
     if not bool(((lower >= 0) & (lower <= upper)).all() and perturbation.isfinite().all()):
         return None
-    return Part(start, Bracket(lower, upper, perturbation, status, norm, nodes), seconds)
+    return BracketedRows(start, Bracket(lower, upper, perturbation, status, norm, nodes), seconds)
 
 
-def join(parts: list[Part]) -> Bracket:
+def join(parts: list[BracketedRows]) -> Bracket:
     """One bracket of all points, in the order of the rows."""
     brackets = [part.bracket for part in sorted(parts, key=lambda part: part.start)]
     return Bracket(

@@ -26,10 +26,10 @@ from polyrelu.files import output_folder, write_atomically, writing
 from polyrelu.nets import Net
 from polyrelu.progress import PartProgress, Progress
 from polyrelu.robust import Bracket, Budget, RobustCurve, check_norm, crosscheck, curve, relative_gaps
-from polyrelu.workflows.evaluate.checkpoints import SIZE, Part, join, read_part, write_part
+from polyrelu.workflows.evaluate.checkpoints import SIZE, BracketedRows, join, read_part, write_part
 from polyrelu.workflows.evaluate.inputs import fitted, identity_of, read_net, read_points
 from polyrelu.workflows.evaluate.settings import EvaluationSettings
-from polyrelu.workflows.evaluate.table import Table, finite, theory_marks
+from polyrelu.workflows.evaluate.table import EvaluationTable, finite, theory_marks
 from polyrelu.workflows.records import read_record, versions, write_record
 
 FORMAT = "polyrelu-evaluation-1"
@@ -64,9 +64,9 @@ class Evaluation:
         return theory_marks(self.data, self.bracket.norm)
 
     @cached_property
-    def table(self) -> Table:
+    def table(self) -> EvaluationTable:
         """The numbers a person reads first."""
-        return Table.of(self.bracket, self.curve, self.settings.radii, self.marks)
+        return EvaluationTable.from_bracket(self.bracket, self.curve, self.settings.radii, self.marks)
 
     @property
     def title(self) -> str:
@@ -174,7 +174,7 @@ def run_evaluation(settings: EvaluationSettings, out: str | Path, progress: Prog
         part = _bracket_part(net, X[rows], y[rows], rows.start, settings, norm, data, PartProgress(progress, done))
         new = part.bracket
         if before:
-            part = Part(start, join([before, part]), before.seconds + part.seconds)
+            part = BracketedRows(start, join([before, part]), before.seconds + part.seconds)
         with _writing(folder, done):
             write_part(folder / "parts", part, fingerprint)
         parts.append(part)
@@ -208,17 +208,17 @@ def _bracket_part(
     norm: float,
     pool: Dataset,
     progress: Progress,
-) -> Part:
+) -> BracketedRows:
     budget = Budget(nodes=settings.nodes, seconds=settings.seconds)
     began = time.perf_counter()
     found = robust.bracket(
         net, X, y, norm=norm, tol=settings.tol, budget=budget, pool=pool, seed=settings.seed, progress=progress
     )
     curve(found, first_row=start)  # a proof above an attack is an error at once, and never kept
-    return Part(start, found, time.perf_counter() - began)
+    return BracketedRows(start, found, time.perf_counter() - began)
 
 
-def _kept(folder: Path, start: int, counts: tuple[int, int], fingerprint: str) -> Part | None:
+def _kept(folder: Path, start: int, counts: tuple[int, int], fingerprint: str) -> BracketedRows | None:
     """What is there of the part that begins at ``start``, for the points asked for or those of the time before."""
     for count in counts:
         part = read_part(folder / "parts", start, min(SIZE, count - start), fingerprint) if count > start else None

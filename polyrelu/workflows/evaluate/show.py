@@ -11,7 +11,7 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from polyrelu.robust import BracketStatus
-from polyrelu.workflows.evaluate.table import Table
+from polyrelu.workflows.evaluate.table import EvaluationTable
 
 if TYPE_CHECKING:
     from polyrelu.workflows.evaluate.run import Evaluation
@@ -25,7 +25,7 @@ def evaluation_tables(result: Evaluation) -> list[Grid | Text]:
     return [*shown, overall(table), *([peers(result)] if result.checks else [])]
 
 
-def by_radius(table: Table) -> Grid:
+def by_radius(table: EvaluationTable) -> Grid:
     """Certified and attacked accuracy at each radius."""
     marked = any(line.mark for line in table.lines)
     grid = Grid(box=SIMPLE_HEAD, pad_edge=False)
@@ -39,7 +39,7 @@ def by_radius(table: Table) -> Grid:
     return grid
 
 
-def overall(table: Table) -> Grid:
+def overall(table: EvaluationTable) -> Grid:
     """Clean accuracy, median radius, largest gap, and how the points went."""
     grid = Grid.grid(padding=(0, 3, 0, 0))
     low, high = table.median.lower, table.median.upper

@@ -18,7 +18,7 @@ MOST = 10  # round radii in a table that nobody asked for
 
 @final
 @dataclass(frozen=True)
-class Line:
+class RadiusRow:
     """Accuracies at one radius; ``mark`` says what theory calls it."""
 
     radius: float
@@ -29,24 +29,26 @@ class Line:
 
 @final
 @dataclass(frozen=True)
-class Table:
+class EvaluationTable:
     """The numbers a person reads first. ``gap`` is the largest (upper - lower)/upper, at row ``gap_row``."""
 
     points: int
     clean: float
-    lines: tuple[Line, ...]
+    lines: tuple[RadiusRow, ...]
     median: RadiusRange
     gap: float
     gap_row: int
     status: dict[str, int]
 
     @classmethod
-    def of(cls, bracket: Bracket, curve: RobustCurve, radii: tuple[float, ...], marks: dict[str, float]) -> Table:
+    def from_bracket(
+        cls, bracket: Bracket, curve: RobustCurve, radii: tuple[float, ...], marks: dict[str, float]
+    ) -> EvaluationTable:
         """Looked at in these radii (round ones that cover all, and the marks, where none are given)."""
         named = {radius: name for name, radius in marks.items()}
         chosen = radii or tuple(sorted({*round_radii(curve), *named}))
         gaps = relative_gaps(bracket)
-        lines = tuple(Line(r, curve.certified(r), curve.attacked(r), named.get(r, "")) for r in chosen)
+        lines = tuple(RadiusRow(r, curve.certified(r), curve.attacked(r), named.get(r, "")) for r in chosen)
         counts = Counter(status.name for status in bracket.status)
         worst = int(gaps.argmax())
         return cls(len(bracket), curve.clean, lines, curve.median_radius, float(gaps[worst]), worst, dict(counts))

@@ -9,7 +9,7 @@ import numpy as np
 
 from polyrelu.bias import LARGEST_LOSS, correlation, margin_history, median_alignment, neurons_of, phases
 from polyrelu.errors import InputError
-from polyrelu.workflows.inspect.inputs import Subject, some_rows
+from polyrelu.workflows.inspect.inputs import InspectedNet, some_rows
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 POINTS, MAP_ROWS = 300, 600  # rows drawn on the sphere and in the correlation map
 
 
-def contributions(subject: Subject, title: str) -> Figure:
+def contributions(subject: InspectedNet, title: str) -> Figure:
     """|v||w| of the neurons in order."""
     from polyrelu.report.figures import contribution_bars
 
@@ -27,7 +27,7 @@ def contributions(subject: Subject, title: str) -> Figure:
     )
 
 
-def cosines(subject: Subject, title: str) -> Figure:
+def cosines(subject: InspectedNet, title: str) -> Figure:
     """What the largest neurons point at."""
     from polyrelu.report.figures import cosine_map
 
@@ -39,7 +39,7 @@ def cosines(subject: Subject, title: str) -> Figure:
     )  # fmt: skip
 
 
-def coefficients(subject: Subject, title: str) -> Figure:
+def coefficients(subject: InspectedNet, title: str) -> Figure:
     """The neurons as sums of centres, the carriers' rows only."""
     from polyrelu.report.figures import lambda_matrix
 
@@ -53,7 +53,7 @@ def coefficients(subject: Subject, title: str) -> Figure:
     )  # fmt: skip
 
 
-def correlations(subject: Subject, title: str) -> Figure:
+def correlations(subject: InspectedNet, title: str) -> Figure:
     """Cosines between rows of the data."""
     from polyrelu.report.figures import correlation_map
 
@@ -69,7 +69,7 @@ def correlations(subject: Subject, title: str) -> Figure:
     )
 
 
-def sphere(subject: Subject, title: str) -> Figure:
+def sphere(subject: InspectedNet, title: str) -> Figure:
     """The neurons as they are now; in up to 3 dimensions, or seen in the span of 2 or 3 centres."""
     from polyrelu.report.figures import NeuronSnapshot, sphere_figure
 
@@ -91,7 +91,7 @@ def sphere(subject: Subject, title: str) -> Figure:
     )  # fmt: skip
 
 
-def phase_line(subject: Subject, title: str) -> Figure:
+def phase_line(subject: InspectedNet, title: str) -> Figure:
     """Directions, norms and loss over time."""
     from polyrelu.report.figures import phase_timeline
 
@@ -105,7 +105,7 @@ def phase_line(subject: Subject, title: str) -> Figure:
     )  # fmt: skip
 
 
-def margin_line(subject: Subject, title: str) -> Figure:
+def margin_line(subject: InspectedNet, title: str) -> Figure:
     """Loss and margins over time."""
     from polyrelu.report.figures import margin_figure
 
@@ -119,7 +119,7 @@ def margin_line(subject: Subject, title: str) -> Figure:
     )  # fmt: skip
 
 
-def _title(what: str, name: str, subject: Subject | None = None) -> str:
+def _title(what: str, name: str, subject: InspectedNet | None = None) -> str:
     """Two lines that fit above the narrowest picture."""
     guess = ", sub-classes estimated" if subject is not None and subject.estimated else ""
     most = 44 - len(guess)

@@ -38,7 +38,7 @@ from polyrelu.workflows.inspect.settings import InspectionSettings
 
 @final
 @dataclass(frozen=True)
-class Subject:
+class InspectedNet:
     """A net, data and (maybe) a trajectory that belong together. What several measurements need is computed once.
 
     An ideal classifier of ReLU powers is looked at as the PolyReLUNet it equals.
@@ -134,7 +134,7 @@ class Subject:
         return self.trajectory
 
 
-def read_subject(settings: InspectionSettings) -> Subject:
+def read_inspected_net(settings: InspectionSettings) -> InspectedNet:
     """Read everything and check that it belongs together."""
     net, data = read_net(settings.net), read(settings.data)
     net, data = fitted(net, data, EvaluationSettings(settings.net, settings.data))
@@ -146,7 +146,7 @@ def read_subject(settings: InspectionSettings) -> Subject:
     kind = type(net).__name__
     if isinstance(net, AverageClassifier | CentreClassifier):
         net = net.as_polyrelu_net()
-    return Subject(net, data, _trajectory(settings, net), settings.seed, kind)
+    return InspectedNet(net, data, _trajectory(settings, net), settings.seed, kind)
 
 
 def _trajectory(settings: InspectionSettings, net: Net) -> Trajectory | None:

@@ -9,23 +9,23 @@ import numpy as np
 from polyrelu.bias import LARGEST_LOSS, Layer, kkt, margin_history, margins, phases
 from polyrelu.errors import InputError
 from polyrelu.report import power_text
-from polyrelu.workflows.inspect.inputs import Subject
-from polyrelu.workflows.inspect.table import DOES_NOT_APPLY, NOTHING, Row, at_most, counted, sentence, short
+from polyrelu.workflows.inspect.inputs import InspectedNet
+from polyrelu.workflows.inspect.table import DOES_NOT_APPLY, NOTHING, Measurement, at_most, counted, sentence, short
 
 NEAR = 0.05  # KKT residuals below which a net is called close to a KKT point
-Rows = list[Row]
+Measurements = list[Measurement]
 
 
-def homogeneous(subject: Subject) -> Rows:
+def homogeneity(subject: InspectedNet) -> Measurements:
     """The degrees of the layers."""
     degree = math.fsum(layer.degree for layer in subject.layers)
     each = ", ".join(f"{layer.name}: {layer.degree:g}" for layer in subject.layers)
     words = sentence(f"weights times c multiply the answer by c^{degree:g} ({each})")
     numbers = {"degree": degree, "layers": {layer.name: layer.degree for layer in subject.layers}}
-    return [Row("homogeneity", f"degree {degree:g}", words, numbers)]
+    return [Measurement("homogeneity", f"degree {degree:g}", words, numbers)]
 
 
-def margin(subject: Subject) -> Rows:
+def margin_sizes(subject: InspectedNet) -> Measurements:
     """Normalised, product and smoothed margin, and the loss."""
     found = margins(subject.net, subject.data, subject.loss, _layers(subject))
     names = ("smallest", "sample", "normalised", "product", "smoothed", "lower", "log_rho", "log10_loss")
@@ -35,22 +35,22 @@ def margin(subject: Subject) -> Rows:
         f"{state}: the smallest margin, of row {found.sample}, is {short(found.smallest)}, or "
         f"{short(found.normalised)} for weights of norm 1"
     )
-    rows = [Row("normalised margin", short(found.normalised), sentence(words), numbers)]
+    rows = [Measurement("normalised margin", short(found.normalised), sentence(words), numbers)]
     words = f"with every layer of norm 1 the smallest margin is {short(found.product)}"
-    rows.append(Row("product-norm margin", short(found.product), sentence(words)))
+    rows.append(Measurement("product-norm margin", short(found.product), sentence(words)))
     if found.reason:
-        rows.append(Row("smoothed margin", NOTHING, sentence(found.reason), status=DOES_NOT_APPLY))
+        rows.append(Measurement("smoothed margin", NOTHING, sentence(found.reason), status=DOES_NOT_APPLY))
     else:
         words = (
             f"gradient flow on the {subject.loss} loss cannot lower it; it lies between {short(found.lower)} and the "
             "normalised margin"
         )
-        rows.append(Row("smoothed margin", short(found.smoothed), sentence(words)))
+        rows.append(Measurement("smoothed margin", short(found.smoothed), sentence(words)))
     mean = power_text(found.log10_loss)
-    return [*rows, Row("loss", mean, f"The mean {subject.loss} loss on these rows is {mean}.")]
+    return [*rows, Measurement("loss", mean, f"The mean {subject.loss} loss on these rows is {mean}.")]
 
 
-def stationary(subject: Subject) -> Rows:
+def kkt_residual(subject: InspectedNet) -> Measurements:
     """The KKT residual."""
     found = kkt(subject.net, subject.data, layers=_layers(subject))
     best = found.best
@@ -77,10 +77,10 @@ def stationary(subject: Subject) -> Rows:
         "free_stationarity": None if found.free is None else found.free.stationarity,
     }
     value = f"{short(best.stationarity)} and {short(best.slackness)}"
-    return [Row("KKT residual", value, sentence(words), numbers)]
+    return [Measurement("KKT residual", value, sentence(words), numbers)]
 
 
-def order_of_phases(subject: Subject) -> Rows:
+def order_of_phases(subject: InspectedNet) -> Measurements:
     """Directions first, norms later?"""
     found = phases(subject.history)
     turned, fell = ("never" if at is None else _time(at.log_time) for at in (found.aligned, found.fallen))
@@ -96,10 +96,10 @@ def order_of_phases(subject: Subject) -> Rows:
         "alignment_first": found.alignment_first,
     }
     value = {True: "directions first", False: "loss first", None: "neither happened"}[found.alignment_first]
-    return [Row("phases of training", value, sentence(words), numbers)]
+    return [Measurement("phases of training", value, sentence(words), numbers)]
 
 
-def growing(subject: Subject) -> Rows:
+def margin_over_time(subject: InspectedNet) -> Measurements:
     """Does the smoothed margin ever fall?"""
     trajectory = subject.history
     found = margin_history(trajectory, _layers(subject))
@@ -111,10 +111,10 @@ def growing(subject: Subject) -> Rows:
     moments = int((~np.isnan(found.log_smoothed)).sum())
     words = f"the smoothed margin {ever}, over {counted(moments, 'recorded moment')} with a summed loss below {below}"
     numbers = {"ok": found.monotone.ok, "largest_fall": fall, "moments": moments}
-    return [Row("margin over time", ever.split(",")[0], sentence(words), numbers)]
+    return [Measurement("margin over time", ever.split(",")[0], sentence(words), numbers)]
 
 
-def _layers(subject: Subject) -> tuple[Layer, ...]:
+def _layers(subject: InspectedNet) -> tuple[Layer, ...]:
     try:
         return subject.layers
     except InputError:

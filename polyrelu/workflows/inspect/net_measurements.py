@@ -20,11 +20,11 @@ from polyrelu.bias import (
 from polyrelu.errors import InputError
 from polyrelu.nets import LogisticRegression
 from polyrelu.robust import margin_of
-from polyrelu.workflows.inspect.inputs import Subject
+from polyrelu.workflows.inspect.inputs import InspectedNet
 from polyrelu.workflows.inspect.table import (
     DOES_NOT_APPLY,
     NOTHING,
-    Row,
+    Measurement,
     at_least,
     at_most,
     cosine,
@@ -34,10 +34,10 @@ from polyrelu.workflows.inspect.table import (
     unit,
 )
 
-Rows = list[Row]
+Measurements = list[Measurement]
 
 
-def accuracy(subject: Subject) -> Rows:
+def accuracy(subject: InspectedNet) -> Measurements:
     """How many rows are right."""
     right = 0
     for start, block in subject.data.blocks():
@@ -47,10 +47,10 @@ def accuracy(subject: Subject) -> Rows:
     n = len(subject.data)
     words = sentence(f"{of(right, n, 'row')} {'are' if n > 1 else 'is'} classified as labelled")
     value = "100 %" if right == n else f"{math.floor(1000 * right / n) / 10:g} %"
-    return [Row("accuracy on these rows", value, words, {"right": right, "rows": n})]
+    return [Measurement("accuracy on these rows", value, words, {"right": right, "rows": n})]
 
 
-def used(subject: Subject) -> Rows:
+def subclasses(subject: InspectedNet) -> Measurements:
     """The sub-classes everything else refers to."""
     found = subject.subclasses
     value = "+".join(map(str, found.counts))
@@ -61,7 +61,7 @@ def used(subject: Subject) -> Rows:
     else:
         words = "the data name their sub-classes" + ("" if found.exact else "; their centres are means of their rows")
     return [
-        Row(
+        Measurement(
             "sub-classes",
             value,
             sentence(words),
@@ -70,7 +70,7 @@ def used(subject: Subject) -> Rows:
     ]
 
 
-def breaking(subject: Subject) -> Rows:
+def universal_radius(subject: InspectedNet) -> Measurements:
     """The universal direction."""
     found = subject.universal
     predicted = float(found.predicted.median())
@@ -79,10 +79,10 @@ def breaking(subject: Subject) -> Rows:
     value = "never" if math.isinf(found.radius) else short(found.radius)
     numbers = {"radius": found.radius, "predicted": predicted, "found": found.measured}
     numbers["predicted_each"] = found.predicted
-    return [Row("universal radius", value, sentence(words), numbers)]
+    return [Measurement("universal radius", value, sentence(words), numbers)]
 
 
-def breaks(subject: Subject) -> str:
+def breaks(subject: InspectedNet) -> str:
     """Where the net breaks along the universal direction, as a clause that holds at every radius."""
     radius, way = subject.universal.radius, "direction" if subject.data.binary else "directions (one a pair of classes)"
     if math.isinf(radius):
@@ -92,7 +92,7 @@ def breaks(subject: Subject) -> str:
     return f"moved along the universal {way}, half of the centres or more break by radius {at_most(radius)}"
 
 
-def steepness(subject: Subject) -> Rows:
+def slope_over_margin(subject: InspectedNet) -> Measurements:
     """Gradient over margin at the centres."""
     centres, labels = subject.subclasses.centres, subject.subclasses.labels
     ratio = float(gradient_to_margin(subject.net, centres, labels).median())
@@ -100,10 +100,10 @@ def steepness(subject: Subject) -> Rows:
         raise InputError("half of the centres or more are misclassified, their margins have no such ratio.")
     words = f"at a typical centre the slope is {short(ratio)} times the margin"
     words += f", so straight on it breaks at {short(1 / ratio)}" if ratio > 0 else ": the net is flat there"
-    return [Row("slope over margin", short(ratio), sentence(words), {"median": ratio})]
+    return [Measurement("slope over margin", short(ratio), sentence(words), {"median": ratio})]
 
 
-def linear(subject: Subject) -> Rows:
+def distance_to_linear(subject: InspectedNet) -> Measurements:
     """Distance to the best linear map, and where that points."""
     net, data = subject.net, subject.data
     affine = getattr(net, "centre", None) is not None or any("bias" in name for name, _ in net.named_parameters())
@@ -122,10 +122,10 @@ def linear(subject: Subject) -> Rows:
         "agreement": found.agreement,
         "evenness": found.evenness,
     }
-    rows = [Row("distance to linear", size, sentence(words), numbers)]
+    rows = [Measurement("distance to linear", size, sentence(words), numbers)]
     if not data.binary:
         words = f"A separator belongs to labels +1/-1, these data have {data.classes} classes."
-        return [*rows, Row("cosine to the SVM", NOTHING, words, status=DOES_NOT_APPLY)]
+        return [*rows, Measurement("cosine to the SVM", NOTHING, words, status=DOES_NOT_APPLY)]
     try:
         if isinstance(net, LogisticRegression):
             value, which = cosine_to_svm(net, data), "its weights make"
@@ -134,28 +134,28 @@ def linear(subject: Subject) -> Rows:
             value, which = float(way @ svm_direction(data, affine).direction), "its best linear map makes"
     except InputError as error:
         why = sentence(str(error).removeprefix(f"data={data.name}: ").replace("; bias=True allows an offset", ""))
-        return [*rows, Row("cosine to the SVM", NOTHING, why, status=DOES_NOT_APPLY)]
+        return [*rows, Measurement("cosine to the SVM", NOTHING, why, status=DOES_NOT_APPLY)]
     words = sentence(f"with the widest separator of the data {which} a cosine of {cosine(value)}")
-    return [*rows, Row("cosine to the SVM", cosine(value), words, {"cosine": value})]
+    return [*rows, Measurement("cosine to the SVM", cosine(value), words, {"cosine": value})]
 
 
-def ranks(subject: Subject) -> Rows:
+def stable_ranks(subject: InspectedNet) -> Measurements:
     """Stable ranks."""
     rows = []
     try:
         rank = feature_stable_rank(subject.net, subject.data)
         words = f"what the last layer sees of these rows has the size of {short(rank)} equal directions"
-        rows.append(Row("stable rank, features", short(rank), sentence(words), {"rank": rank}))
+        rows.append(Measurement("stable rank, features", short(rank), sentence(words), {"rank": rank}))
     except InputError as error:
-        rows.append(Row("stable rank, features", NOTHING, sentence(str(error)), status=DOES_NOT_APPLY))
+        rows.append(Measurement("stable rank, features", NOTHING, sentence(str(error)), status=DOES_NOT_APPLY))
     each = weight_stable_ranks(subject.net)
     words = "the weights have the size of so many equal directions: "
     words += ", ".join(f"{name} {short(value)}" for name, value in each.items())
     value = " / ".join(short(value) for value in each.values())
-    return [*rows, Row("stable rank, weights", value, sentence(words), each)]
+    return [*rows, Measurement("stable rank, weights", value, sentence(words), each)]
 
 
-def steepest(subject: Subject) -> Rows:
+def lipschitz_constant(subject: InspectedNet) -> Measurements:
     """Lipschitz constant and what it proves."""
     centre = getattr(subject.net, "centre", None)
     seen = (
@@ -178,7 +178,7 @@ def steepest(subject: Subject) -> Rows:
         "median_radius": proven,
     }
     return [
-        Row(
+        Measurement(
             "Lipschitz constant",
             value.replace("at most", "≤"),
             sentence(words),
@@ -187,7 +187,7 @@ def steepest(subject: Subject) -> Rows:
     ]
 
 
-def resemblance(subject: Subject) -> Rows:
+def data_correlation(subject: InspectedNet) -> Measurements:
     """Cosines between rows."""
     found = correlation(subject.data, most=1, seed=subject.seed)
     group = "sub-class" if subject.data.cluster is not None else "class"
@@ -196,4 +196,8 @@ def resemblance(subject: Subject) -> Rows:
         f"{short(found.between)} (the mean row subtracted)"
     )
     numbers = {"within": found.within, "between": found.between, "means": found.means, "groups": found.names}
-    return [Row("correlation of the data", f"{short(found.within)} / {short(found.between)}", sentence(words), numbers)]
+    return [
+        Measurement(
+            "correlation of the data", f"{short(found.within)} / {short(found.between)}", sentence(words), numbers
+        )
+    ]

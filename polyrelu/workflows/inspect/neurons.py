@@ -23,15 +23,15 @@ from polyrelu.bias import (
 from polyrelu.errors import InputError
 from polyrelu.nets import FixedOutputNet, PolyReLUNet
 from polyrelu.train import ReferenceDirections
-from polyrelu.workflows.inspect.inputs import Subject, some_rows
-from polyrelu.workflows.inspect.table import Row, at_least, at_most, cosine, counted, of, sentence, short, unit
+from polyrelu.workflows.inspect.inputs import InspectedNet, some_rows
+from polyrelu.workflows.inspect.table import Measurement, at_least, at_most, cosine, counted, of, sentence, short, unit
 
 EVEN, ALONE = 0.9, 1.1  # averaging ratio and number of centres in use from which, to which, a verdict needs no "nearly"
 STARTS, FIELD_ROWS = 100, 2000  # of the search for stationary directions
-Rows = list[Row]
+Measurements = list[Measurement]
 
 
-def known(subject: Subject) -> Rows:
+def known(subject: InspectedNet) -> Measurements:
     """Nothing to say about a PolyReLUNet; what cannot be measured of others."""
     if not subject.shallow:
         raise InputError(f"this {subject.kind} has no single layer of neurons; only what applies to any net is shown.")
@@ -40,7 +40,7 @@ def known(subject: Subject) -> Rows:
     return []
 
 
-def carriers(subject: Subject) -> Rows:
+def carriers(subject: InspectedNet) -> Measurements:
     """How many neurons make the net."""
     net, found = subject.poly, subject.alignment
     if not len(found.dominant):
@@ -51,10 +51,10 @@ def carriers(subject: Subject) -> Rows:
         f"{short(effective)} equal ones"
     )
     numbers = {"carriers": size, "width": net.width, "effective": effective}
-    return [Row("neurons that count", f"{size} of {net.width}", sentence(words), numbers)]
+    return [Measurement("neurons that count", f"{size} of {net.width}", sentence(words), numbers)]
 
 
-def directions(subject: Subject) -> Rows:
+def directions(subject: InspectedNet) -> Measurements:
     """What the neurons point at."""
     found = subject.alignment
     if found.best_average is None or found.best_centre is None or found.covered is None:
@@ -64,7 +64,7 @@ def directions(subject: Subject) -> Rows:
     rows.append(_pointing("cosine to centres", found.best_centre, guess))
     covered, among = int(found.covered.sum()), len(found.covered)
     rows.append(
-        Row(
+        Measurement(
             "centres covered",
             f"{covered} of {among}",
             sentence(f"a neuron that counts points (cosine above {ALIGNED_COSINE}) at {of(covered, among, 'centre')}"),
@@ -74,17 +74,17 @@ def directions(subject: Subject) -> Rows:
     return rows
 
 
-def _pointing(name: str, median: float, target: str) -> Row:
+def _pointing(name: str, median: float, target: str) -> Measurement:
     """True for every median: at least half of the weight lies at or above it, and at or below it."""
     near = f"points at {target}: cosine " + ("1" if median > 1 - 1e-12 else f"{at_least(median)} or more")
     half = "At least half of the net, counted by |v||w|, "
     words = half + (
         near if median > ALIGNED_COSINE else f"does not point at {target}: cosine {at_most(median)} or less"
     )
-    return Row(name, cosine(median), words + ".", {"median": median})
+    return Measurement(name, cosine(median), words + ".", {"median": median})
 
 
-def learned(subject: Subject) -> Rows:
+def learned(subject: InspectedNet) -> Measurements:
     """Averages or single centres."""
     found = subject.decoupling
     known = found.learned
@@ -94,20 +94,20 @@ def learned(subject: Subject) -> Rows:
         "deviation": found.deviation,
         "others": {"+".join(map(str, counts)): score for counts, score in found.others.items()},
     }
-    rows = [Row("what was learned", known.verdict.split(":")[0], sentence(verdict(known)), numbers)]
+    rows = [Measurement("what was learned", known.verdict.split(":")[0], sentence(verdict(known)), numbers)]
     if math.isfinite(known.averaging_ratio):
         ratio = unit(known.averaging_ratio)
         words = f"the smallest own coefficient of a neuron is on average {ratio} of its largest (1: class average)"
-        rows.append(Row("averaging ratio", ratio, sentence(words)))
+        rows.append(Measurement("averaging ratio", ratio, sentence(words)))
     if math.isfinite(known.score):
         known_to = "" if known.low == known.high else f" ({known.low:.2f} to {known.high:.2f})"
         words = f"on average a neuron uses {short(known.effective)} of the centres of its class (0: all alike; 1: one)"
-        rows.append(Row("decoupling score", unit(known.score) + known_to, sentence(words)))
+        rows.append(Measurement("decoupling score", unit(known.score) + known_to, sentence(words)))
     if math.isfinite(known.explained):
         words = f"the span of the centres holds {unit(known.explained)} of the squared weights"
         if math.isfinite(known.other_ratio):
             words += f"; centres of other classes have {short(known.other_ratio)} times the weight of own ones"
-        rows.append(Row("explained by centres", unit(known.explained), sentence(words)))
+        rows.append(Measurement("explained by centres", unit(known.explained), sentence(words)))
     return rows
 
 
@@ -141,15 +141,15 @@ def verdict(found: Learned) -> str:
     return said
 
 
-def balanced(subject: Subject) -> Rows:
+def layer_balance(subject: InspectedNet) -> Measurements:
     """|v| against |w|."""
     found = balance(subject.poly)
     words = f"at the least balanced neuron |v|² and |w|² differ by {unit(found.relative)} of the larger (0: balanced)"
     numbers = {"relative": found.relative, "log_absolute": found.log_absolute}
-    return [Row("balance of the layers", unit(found.relative), sentence(words), numbers)]
+    return [Measurement("balance of the layers", unit(found.relative), sentence(words), numbers)]
 
 
-def standing(subject: Subject) -> Rows:
+def centre_regions(subject: InspectedNet) -> Measurements:
     """Which centre's region each neuron stands in."""
     parts = class_regions(subject.poly, subject.placed)
     counts = torch.cat([part.counts for part in parts])
@@ -160,10 +160,10 @@ def standing(subject: Subject) -> Rows:
         f"{counted(void, 'neuron')} {'is' if void == 1 else 'are'} activated by none of them, {border} on a border"
     )
     numbers = {"counts": counts, "void": void, "border": border, "gap": gap}
-    return [Row("regions of the centres", f"{hit} of {len(counts)} hit", sentence(words), numbers)]
+    return [Measurement("regions of the centres", f"{hit} of {len(counts)} hit", sentence(words), numbers)]
 
 
-def activity(subject: Subject) -> Rows:
+def activation_cones(subject: InspectedNet) -> Measurements:
     """The cones S+, S-, dead."""
     if not subject.data.binary:
         raise InputError(f"the cones belong to labels +1/-1, these data have {subject.data.classes} classes.")
@@ -176,10 +176,10 @@ def activity(subject: Subject) -> Rows:
         f"{numbers['minus']}; on no row: {numbers['dead']}; on another mixture: {numbers['other']}"
     )
     value = f"{numbers['plus']} / {numbers['minus']} / {numbers['dead']} dead"
-    return [Row("cones of activation", value, sentence(words), numbers)]
+    return [Measurement("cones of activation", value, sentence(words), numbers)]
 
 
-def field(subject: Subject) -> Rows:
+def field_alignment(subject: InspectedNet) -> Measurements:
     """How far from rest the neurons would be in a small net."""
     net, heavy = subject.poly, subject.alignment.dominant[:500]
     if not subject.data.binary:
@@ -194,10 +194,10 @@ def field(subject: Subject) -> Rows:
         "were the net small, the pull on at least half of the neurons that count would make a cosine of "
         f"{at_least(median)} or more with them (1: at rest)"
     )
-    return [Row("alignment field", cosine(median), sentence(words), {"median": median, "neurons": len(heavy)})]
+    return [Measurement("alignment field", cosine(median), sentence(words), {"median": median, "neurons": len(heavy)})]
 
 
-def resting(subject: Subject) -> Rows:
+def stationary(subject: InspectedNet) -> Measurements:
     """Where the alignment phase leads neurons that start small."""
     net, data = subject.poly, some_rows(subject.placed, FIELD_ROWS, subject.seed)
     kinds: list[dict[str, int]] = (
@@ -222,4 +222,4 @@ def resting(subject: Subject) -> Rows:
         f"(cosine above {ALIGNED_COSINE}; {STARTS} starts a {'sign' if data.binary else 'class'}, {dead} of them die)"
     )
     numbers = {**near, "stable": len(ends), "dead": dead, "rows": len(data), "starts": STARTS * len(kinds)}
-    return [Row("stationary directions", f"{len(ends)}", sentence(words), numbers)]
+    return [Measurement("stationary directions", f"{len(ends)}", sentence(words), numbers)]

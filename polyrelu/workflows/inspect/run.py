@@ -17,11 +17,10 @@ from polyrelu.errors import InputError
 from polyrelu.files import output_folder, write_atomically
 from polyrelu.nets import PolyReLUNet
 from polyrelu.progress import Progress
-from polyrelu.workflows.inspect import figures, margins, neurons
-from polyrelu.workflows.inspect import net_measurements as whole
-from polyrelu.workflows.inspect.inputs import Subject, read_subject
+from polyrelu.workflows.inspect import figures, margins, net_measurements, neurons
+from polyrelu.workflows.inspect.inputs import InspectedNet, read_inspected_net
 from polyrelu.workflows.inspect.settings import InspectionSettings
-from polyrelu.workflows.inspect.table import DOES_NOT_APPLY, FAILED, MEASURED, NOTHING, Row, sentence
+from polyrelu.workflows.inspect.table import DOES_NOT_APPLY, FAILED, MEASURED, NOTHING, Measurement, sentence
 from polyrelu.workflows.records import read_record, versions, write_record
 
 FORMAT = "polyrelu-inspection-1"
@@ -30,40 +29,42 @@ RECORD, TABLE = "inspection.json", "table.csv"
 
 @final
 @dataclass(frozen=True)
-class Step:
+class InspectionStep:
     """Something to measure: what it is called, rows of the table, and the pictures that go with it by name."""
 
     name: str
-    measure: Callable[[Subject], list[Row]]
-    pictures: tuple[tuple[str, Callable[[Subject, str], Any]], ...] = ()
+    measure: Callable[[InspectedNet], list[Measurement]]
+    pictures: tuple[tuple[str, Callable[[InspectedNet, str], Any]], ...] = ()
     poly: bool = False  # of a PolyReLUNet only
     shallow: bool = False  # of nets of one hidden layer only
     trained: bool = False  # of a trajectory
 
 
-STEPS = (
-    Step("accuracy on these rows", whole.accuracy),
-    Step("sub-classes", whole.used),
-    Step("neurons", neurons.known),
-    Step("what was learned", neurons.learned, (("coefficients", figures.coefficients),), shallow=True),
-    Step("neurons that count", neurons.carriers, (("contributions", figures.contributions),), poly=True),
-    Step("cosines of the neurons", neurons.directions, (("cosines", figures.cosines),), poly=True),
-    Step("cones of activation", neurons.activity, (("sphere", figures.sphere),), shallow=True),
-    Step("regions of the centres", neurons.standing, poly=True),
-    Step("balance of the layers", neurons.balanced, poly=True),
-    Step("alignment field", neurons.field, poly=True),
-    Step("stationary directions", neurons.resting, poly=True),
-    Step("universal radius", whole.breaking),
-    Step("slope over margin", whole.steepness),
-    Step("phases of training", margins.order_of_phases, (("phases", figures.phase_line),)),
-    Step("margin over time", margins.growing, (("margins", figures.margin_line),), trained=True),
-    Step("homogeneity", margins.homogeneous),
-    Step("margins", margins.margin),
-    Step("distance to linear", whole.linear),
-    Step("stable ranks", whole.ranks),
-    Step("Lipschitz constant", whole.steepest),
-    Step("correlation of the data", whole.resemblance, (("correlation", figures.correlations),)),
-    Step("KKT residual", margins.stationary),
+INSPECTION_STEPS = (
+    InspectionStep("accuracy on these rows", net_measurements.accuracy),
+    InspectionStep("sub-classes", net_measurements.subclasses),
+    InspectionStep("neurons", neurons.known),
+    InspectionStep("what was learned", neurons.learned, (("coefficients", figures.coefficients),), shallow=True),
+    InspectionStep("neurons that count", neurons.carriers, (("contributions", figures.contributions),), poly=True),
+    InspectionStep("cosines of the neurons", neurons.directions, (("cosines", figures.cosines),), poly=True),
+    InspectionStep("cones of activation", neurons.activation_cones, (("sphere", figures.sphere),), shallow=True),
+    InspectionStep("regions of the centres", neurons.centre_regions, poly=True),
+    InspectionStep("balance of the layers", neurons.layer_balance, poly=True),
+    InspectionStep("alignment field", neurons.field_alignment, poly=True),
+    InspectionStep("stationary directions", neurons.stationary, poly=True),
+    InspectionStep("universal radius", net_measurements.universal_radius),
+    InspectionStep("slope over margin", net_measurements.slope_over_margin),
+    InspectionStep("phases of training", margins.order_of_phases, (("phases", figures.phase_line),)),
+    InspectionStep("margin over time", margins.margin_over_time, (("margins", figures.margin_line),), trained=True),
+    InspectionStep("homogeneity", margins.homogeneity),
+    InspectionStep("margins", margins.margin_sizes),
+    InspectionStep("distance to linear", net_measurements.distance_to_linear),
+    InspectionStep("stable ranks", net_measurements.stable_ranks),
+    InspectionStep("Lipschitz constant", net_measurements.lipschitz_constant),
+    InspectionStep(
+        "correlation of the data", net_measurements.data_correlation, (("correlation", figures.correlations),)
+    ),
+    InspectionStep("KKT residual", margins.kkt_residual),
 )
 SLOW = {"KKT residual": " (up to half a minute for 20,000 rows)"}
 
@@ -75,8 +76,8 @@ class Inspection:
 
     folder: Path
     settings: InspectionSettings
-    subject: Subject
-    rows: tuple[Row, ...]
+    subject: InspectedNet
+    rows: tuple[Measurement, ...]
     pictures: tuple[str, ...]
     seconds: float
     status: str = "done"
@@ -124,10 +125,10 @@ def run_inspection(settings: InspectionSettings, out: str | Path, progress: Prog
     """Measure and draw all that applies, one thing after the other; what does not apply says why."""
     began = time.perf_counter()
     progress.stage("inspect")
-    rows: list[Row] = []
+    rows: list[Measurement] = []
     pictures: list[str] = []
     say_step(progress, "reading the net and the data", None)
-    subject = read_subject(settings)
+    subject = read_inspected_net(settings)
     folder = output_folder(out)
     _clear(folder)
 
@@ -139,7 +140,7 @@ def run_inspection(settings: InspectionSettings, out: str | Path, progress: Prog
         return Inspection(folder, settings, subject, tuple(rows), tuple(pictures), took, status)
 
     so_far().save()
-    for step in STEPS:
+    for step in INSPECTION_STEPS:
         if not _concerns(step, subject):
             continue
         report("measuring the " + step.name + SLOW.get(step.name, ""))
@@ -161,7 +162,7 @@ def say_step(progress: Progress, what: str, pictures: int | None) -> None:
     progress.update(doing=what)
 
 
-def headline(subject: Subject, rows: tuple[Row, ...]) -> str:
+def headline(subject: InspectedNet, rows: tuple[Measurement, ...]) -> str:
     """What was learned, and where to expect it to break; from what could be measured."""
     found = {row.name: row for row in rows if row.status == MEASURED}
     first = f"{subject.kind}: no neurons to look at"
@@ -182,23 +183,23 @@ def headline(subject: Subject, rows: tuple[Row, ...]) -> str:
         averages = subject.shallow and subject.decoupling.learned.verdict == CLASS_AVERAGES
         nearer = "" if averages else " (other directions may be nearer)"
         return sentence(f"{first}; expect it to break at radius {radius.value} along the universal {way}{nearer}")
-    return sentence(f"{first}; {whole.breaks(subject)}")
+    return sentence(f"{first}; {net_measurements.breaks(subject)}")
 
 
-def _concerns(step: Step, subject: Subject) -> bool:
+def _concerns(step: InspectionStep, subject: InspectedNet) -> bool:
     """Is it a question to ask of this subject at all?"""
     if step.trained and subject.trajectory is None:
         return False
     return not (step.shallow and not subject.shallow) and not (step.poly and not isinstance(subject.net, PolyReLUNet))
 
 
-def _measured(step: Step, subject: Subject) -> list[Row]:
+def _measured(step: InspectionStep, subject: InspectedNet) -> list[Measurement]:
     """The rows of a step; one that says why, where there are none."""
     try:
         return step.measure(subject)
     except InputError as error:
         why = " ".join(str(error).split()).removeprefix(f"data={subject.data.name}: ")
-        return [Row(step.name, NOTHING, sentence(why), status=DOES_NOT_APPLY)]
+        return [Measurement(step.name, NOTHING, sentence(why), status=DOES_NOT_APPLY)]
     except (ArithmeticError, MemoryError, RuntimeError, ValueError) as error:
         memory = isinstance(error, MemoryError) or "allocate memory" in str(error)
         why = (
@@ -206,10 +207,12 @@ def _measured(step: Step, subject: Subject) -> list[Row]:
             if memory
             else (str(error).strip() or type(error).__name__).splitlines()[0]
         )
-        return [Row(step.name, NOTHING, sentence(f"could not be measured: {why}"), status=FAILED)]
+        return [Measurement(step.name, NOTHING, sentence(f"could not be measured: {why}"), status=FAILED)]
 
 
-def _drawn(folder: Path, name: str, draw: Callable[[Subject, str], Any], subject: Subject, title: str) -> list[str]:
+def _drawn(
+    folder: Path, name: str, draw: Callable[[InspectedNet, str], Any], subject: InspectedNet, title: str
+) -> list[str]:
     """The names of the files of a picture; none where there is nothing to draw."""
     from polyrelu.report.figures import save_figure
 
@@ -227,7 +230,7 @@ def _clear(folder: Path) -> None:
         record = read_record(folder / RECORD, FORMAT, expected, pictures=list)
     except FileNotFoundError:
         return
-    ours = {f"{name}.{kind}" for step in STEPS for name, _ in step.pictures for kind in ("png", "svg")}
+    ours = {f"{name}.{kind}" for step in INSPECTION_STEPS for name, _ in step.pictures for kind in ("png", "svg")}
     for name in (RECORD, TABLE, *(name for name in record["pictures"] if name in ours)):
         (folder / name).unlink(missing_ok=True)
 

@@ -17,7 +17,7 @@ NOTHING = "–"
 
 @final
 @dataclass(frozen=True)
-class Row:
+class Measurement:
     """One measurement: its value as shown, one sentence about it, and the numbers behind both."""
 
     name: str
@@ -50,7 +50,7 @@ def plain(value: Any) -> Any:
     return value
 
 
-def inspection_table(rows: list[Row]) -> Grid:
+def inspection_table(rows: list[Measurement]) -> Grid:
     """The table: what does not apply is dim."""
     table = Grid(box=SIMPLE_HEAD, pad_edge=False)
     table.add_column("measurement", max_width=24)

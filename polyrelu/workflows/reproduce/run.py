@@ -205,7 +205,9 @@ def _picture(result: Reproduction, figure: PaperFigure) -> bytes | str:
     files = sorted({outcome.file for judgement in shown for outcome in judgement.outcomes})
     package = Path(__file__).parent.parent
     code = b"".join(
-        path.read_bytes() for room in ("claims", "report") for path in sorted((package / room).rglob("*.py"))
+        path.read_bytes()
+        for subpackage in ("claims", "report")
+        for path in sorted((package / subpackage).rglob("*.py"))
     )
     key = hashlib.sha256(code + json.dumps(files).encode()).hexdigest()[:12]
     folder = result.folder / "figures"

@@ -17,22 +17,22 @@ from polyrelu.errors import InputError
 from polyrelu.nets import PolyReLUNet, save
 from polyrelu.robust import Bracket, BracketStatus
 from polyrelu.train import Trajectory, flow
-from polyrelu.workflows.evaluate.checkpoints import Part, join, read_part, write_part
+from polyrelu.workflows.evaluate.checkpoints import BracketedRows, join, read_part, write_part
 from polyrelu.workflows.evaluate.inputs import identity_of
 from polyrelu.workflows.evaluate.run import require_same
 from polyrelu.workflows.evaluate.settings import EvaluationSettings
 from polyrelu.workflows.flow.run import FORMAT, read_run_record, read_trajectory
 
 
-def part(start: int = 200, count: int = 4) -> Part:
+def part(start: int = 200, count: int = 4) -> BracketedRows:
     draw = torch.Generator().manual_seed(start)
     lower = torch.rand(count, generator=draw, dtype=torch.float64)
     status = tuple(list(BracketStatus)[i % len(BracketStatus)] for i in range(count))
     steps = torch.randn(count, 3, generator=draw, dtype=torch.float64)
-    return Part(start, Bracket(lower, lower + 1, steps, status, math.inf, torch.arange(count)), 1.25)
+    return BracketedRows(start, Bracket(lower, lower + 1, steps, status, math.inf, torch.arange(count)), 1.25)
 
 
-def same(one: Part | None, other: Part) -> bool:
+def same(one: BracketedRows | None, other: BracketedRows) -> bool:
     assert one is not None
     a, b = one.bracket, other.bracket
     pairs = ((a.lower, b.lower), (a.upper, b.upper), (a.perturbation, b.perturbation), (a.nodes, b.nodes))

@@ -36,7 +36,7 @@ from polyrelu.robust import BoundsInconsistentError, Bracket, BracketStatus, cur
 from polyrelu.workflows.evaluate import run as evaluation
 from polyrelu.workflows.evaluate.settings import EvaluationSettings, parse_radii
 from polyrelu.workflows.evaluate.show import at_least, at_most, overall
-from polyrelu.workflows.evaluate.table import Table, round_radii, theory_marks
+from polyrelu.workflows.evaluate.table import EvaluationTable, round_radii, theory_marks
 
 ROOM = importlib.import_module("polyrelu.robust")
 RECIPE = "mixture:dim=12,clusters=3+2,alpha=0.1,n=250,seed=1"
@@ -449,9 +449,9 @@ def test_round_radii_cover_what_there_is(farthest, radii):
 
 def test_table_adds_what_theory_says():
     bracket = made([0.3, 0.3], [0.3, 0.3])
-    table = Table.of(bracket, curve(bracket), (), {"1/√K": 0.45})
+    table = EvaluationTable.from_bracket(bracket, curve(bracket), (), {"1/√K": 0.45})
     assert [line.mark for line in table.lines] == [""] * 6 + ["1/√K"]
-    asked = Table.of(bracket, curve(bracket), (0.1, 0.45), {"1/√K": 0.45})
+    asked = EvaluationTable.from_bracket(bracket, curve(bracket), (0.1, 0.45), {"1/√K": 0.45})
     assert [(line.radius, line.mark) for line in asked.lines] == [(0.1, ""), (0.45, "1/√K")]
 
 
@@ -461,7 +461,7 @@ def test_radii_are_rounded_so_that_they_stay_true():
     assert (at_least(123456.0), at_most(1e-9 / 3)) == ("1.234e+05", "3.334e-10")
     bracket = made([0.70716] * 3, [0.70721] * 3)
     console = Console(width=120, file=io.StringIO())
-    console.print(overall(Table.of(bracket, curve(bracket), (), {})))
+    console.print(overall(EvaluationTable.from_bracket(bracket, curve(bracket), (), {})))
     assert "0.7071 proven, 0.7073 attacked" in console.file.getvalue()
     assert "0.0071 %" in console.file.getvalue()  # (.70721 - .70716)/.70721 = 7.07e-5
 

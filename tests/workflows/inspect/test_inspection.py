@@ -493,10 +493,11 @@ import time
 from dataclasses import replace
 from polyrelu import cli
 from polyrelu.workflows.inspect import run as inspection
-def held(subject):
+def waiting(subject):
     time.sleep(600)
-steps = [replace(step, measure=held) if step.name.startswith("cosines") else step for step in inspection.STEPS]
-inspection.STEPS = tuple(steps)
+steps = inspection.INSPECTION_STEPS
+steps = [replace(step, measure=waiting) if step.name.startswith("cosines") else step for step in steps]
+inspection.INSPECTION_STEPS = tuple(steps)
 cli.main()
 """
 

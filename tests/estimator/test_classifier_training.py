@@ -11,7 +11,7 @@ from polyrelu import InputError, OrthonormalMixture, PolyReLUClassifier, PolyReL
 from polyrelu.data import Dataset
 from polyrelu.data.rows import MappedRows
 from polyrelu.estimator.head_training import head_settings as settings
-from polyrelu.estimator.head_training.head_data import Targets, fine_of
+from polyrelu.estimator.head_training.head_data import Targets, subclass_labels
 from polyrelu.estimator.head_training.train_head import held_out_loss
 from polyrelu.nets import ReadOut
 
@@ -227,7 +227,7 @@ def test_the_centre_of_portions_is_that_of_the_rows_with_weight():
     twice = np.concatenate([X[1:], X[40:]])
     np.testing.assert_allclose(head.net_.centre, twice.mean(0), rtol=1e-5, atol=1e-6)
     unit = np.sqrt(((twice - twice.mean(0)) ** 2).sum(1).mean())
-    assert head._going_on.unit == pytest.approx(unit, rel=1e-9)
+    assert head._adam_state.unit == pytest.approx(unit, rel=1e-9)
 
 
 def test_weights_count_in_the_updates_of_portions():
@@ -301,10 +301,10 @@ def test_a_mapped_file_is_never_read_as_a_whole(tmp_path, monkeypatch):
 
 
 def test_a_sub_class_that_was_found_empty_does_not_shift_the_classes_of_the_others():
-    targets = Targets.of(np.array([0, 0, 1, 1]), 4)
+    targets = Targets.from_labels(np.array([0, 0, 1, 1]), 4)
     found = SimpleNamespace(cluster=torch.tensor([0, 2, 3, 3]), labels=torch.tensor([0, 1, 0, 1]))
-    fine = fine_of("discover", torch.eye(4), targets, lambda data: found)
-    assert fine.codes.tolist() == [0, 1, 2, 2] and fine.of.tolist() == [0, 0, 1]
+    fine = subclass_labels("discover", torch.eye(4), targets, lambda data: found)
+    assert fine.codes.tolist() == [0, 1, 2, 2] and fine.class_of.tolist() == [0, 0, 1]
 
 
 def test_a_head_fitted_again_without_sub_classes_has_none(tmp_path):

@@ -20,6 +20,16 @@ from polyrelu.errors import InputError
 from polyrelu.explorer import export, saved_run
 
 
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A run of one's own."""
+    out = tmp_path_factory.mktemp("runs") / "mine"
+    sizes = ["--dim", "12", "--samples", "80", "--width", "16", "--clusters", "3+2", "--seed", "4"]
+    done = CliRunner().invoke(app, ["flow", "--p", "3", *sizes, "--out", str(out), "--quiet"])
+    assert done.exit_code == 0
+    return out
+
+
 def run(*words):
     return CliRunner().invoke(app, ["explore", *map(str, words)])
 
