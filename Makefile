@@ -8,11 +8,11 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help test data reproduce explore lint types bench campaign rounding fuzz mutants clean
+.PHONY: help test check dev data reproduce explore lint types bench campaign rounding fuzz mutants clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
-	@echo "Variables: PYTHON=$(PYTHON) (makes .venv), WORKERS=$(WORKERS) (parallel tests), OUT=$(OUT) (reproduce), ARGS= (campaign, rounding, fuzz, mutants)"
+	@echo "Variables: PYTHON=$(PYTHON) (makes .venv), WORKERS=$(WORKERS) (of tests), OUT=$(OUT) (reproduce), ARGS= (campaign, rounding, fuzz, mutants)"
 
 $(INSTALLED): pyproject.toml constraints.txt Makefile
 	$(PYTHON) -m venv $(VENV)
@@ -21,6 +21,12 @@ $(INSTALLED): pyproject.toml constraints.txt Makefile
 
 test: $(INSTALLED) ## Run the tests
 	$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile --max-worker-restart 0
+
+check: $(INSTALLED) lint types ## Style, types and the fast tests, in under two minutes on 2 cores
+	$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile --max-worker-restart 0 -m "not slow"
+
+dev: $(INSTALLED) ## Have every commit checked (pre-commit)
+	$(BIN)/pre-commit install
 
 data: $(INSTALLED) ## Fetch MNIST once, for the tests and claims that look at it
 	$(BIN)/polyrelu data fetch mnist

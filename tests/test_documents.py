@@ -1,0 +1,34 @@
+"""The pages for people who carry on name files, tables and commands that exist."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / ".github").rglob("*.md")]
+PLACE = r"(?:polyrelu|tests|tools|benchmarks|docs)/[\w/.-]*"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_files_and_links_exist(page):
+    text = page.read_text(encoding="utf-8")
+    named = [place for place in re.findall(rf"`({PLACE})`", text) if not re.search(r"\b(NAME|PAPER|SUBJECT)\b", place)]
+    linked = [link.partition("#")[0] for link in re.findall(r"\]\(([^)\s]+)\)", text) if not link.startswith("http")]
+    missing = [one for one in named if not (ROOT / one).exists()]
+    assert missing + [one for one in linked if one and not (page.parent / one).exists()] == []
+
+
+def test_tables_of_contributing_stand_where_it_says():
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    tables = re.findall(rf"`([A-Z_]{{3,}})` (?:in|of) `({PLACE})`", text)
+    assert {name for name, _ in tables} >= {"ATTACKS", "CERTIFICATES", "IMAGE_SETS", "RECIPES", "LISTS", "PAPERS"}
+    for name, place in tables:
+        assert re.search(rf"^{name}\b.*=", (ROOT / place).read_text(encoding="utf-8"), re.MULTILINE), (name, place)
+
+
+def test_targets_of_make_exist():
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    for page in PAGES:
+        blocks = re.findall(r"`make ([a-z]+)|^make ([a-z]+)", page.read_text(encoding="utf-8"), re.MULTILINE)
+        assert {one or other for one, other in blocks} <= targets, page
