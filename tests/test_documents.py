@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from tools import file_tables
+
 ROOT = Path(__file__).parents[1]
 PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / ".github").rglob("*.md")]
 PLACE = r"(?:polyrelu|tests|tools|benchmarks|docs)/[\w/.-]*"
@@ -32,3 +34,14 @@ def test_targets_of_make_exist():
     for page in PAGES:
         blocks = re.findall(r"`make ([a-z]+)|^make ([a-z]+)", page.read_text(encoding="utf-8"), re.MULTILINE)
         assert {one or other for one, other in blocks} <= targets, page
+
+
+@pytest.mark.parametrize("page", sorted(file_tables.PAGES.glob("*.md")), ids=lambda page: page.stem)
+def test_tables_of_files_are_current(page):
+    text = page.read_text(encoding="utf-8")
+    assert file_tables.renewed(text, page.stem) == text, "python -m tools.file_tables writes them again"
+
+
+def test_every_subpackage_has_a_page():
+    folders = {path.parent.name for path in (ROOT / "polyrelu").glob("*/__init__.py")}
+    assert {page.stem for page in file_tables.PAGES.glob("*.md")} == (folders - {"checks"}) | {"shared"}

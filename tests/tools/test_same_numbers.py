@@ -1,7 +1,7 @@
 """Two results are compared to the last bit, and what differs is named."""
 
 from tools.same_numbers.__main__ import count, differences
-from tools.same_numbers.jobs import digest, plain, without_labels
+from tools.same_numbers.jobs import digest, plain
 
 
 def test_equal_results_do_not_differ():
@@ -26,11 +26,3 @@ def test_arrays_differ_by_bits_type_and_shape():
     zeros = np.zeros(4)
     others = (-zeros, zeros.astype(np.float32), zeros.reshape(2, 2))
     assert all(digest(other) != digest(zeros) for other in others)
-
-
-def test_labels_of_both_layouts_give_the_same_numbers():
-    labels = {"values": {"radius, p = 3": 0.5, "share": 1.0}}
-    quantities = {
-        "values": [{"quantity": "share", "value": 1.0}, {"quantity": "radius", "where": {"p": 3}, "value": 0.5}]
-    }
-    assert without_labels(labels) == without_labels(quantities)

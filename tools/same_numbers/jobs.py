@@ -1,7 +1,8 @@
 """What is compared: training, brackets, heads, claims; fixed seeds. Run in each tree: ``python jobs.py NAME THREADS``.
 
 Only the top-level names of polyrelu and its command line are used, so that trees of different layouts can be compared.
-Every job prints one JSON object; floating numbers stand as hexadecimal text, so equal text means equal bits.
+A job works in the current folder, an empty one, and prints one JSON object in which floating numbers stand as
+hexadecimal text, so equal text means equal bits.
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ import hashlib
 import json
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -131,40 +131,42 @@ def report_of(polyrelu: Any, model: Any, X: Any, y: Any) -> Any:
 
 
 def claims() -> dict[str, Any]:
-    """The judged numbers of a dozen claims at quick size, one seed."""
-    with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-m", "polyrelu", "claims", "run", *CLAIMS, "--seeds", "1", "--json", "--quiet"]
-        done = subprocess.run([*command, "--out", folder, "--workers", "1"], capture_output=True, text=True)
-        if done.returncode not in (0, 1):
-            raise RuntimeError(done.stderr[-2000:])
-        stored = Path(folder) / "results"
-        results = [json.loads(path.read_text())["result"] for path in stored.glob("*.json")]
-        return {"measured": sorted(json.dumps(plain(without_labels(one)), sort_keys=True) for one in results)}
+    """The verdicts and judged numbers of a dozen claims at quick size, one seed."""
+    return judged(*CLAIMS)
 
 
-def without_labels(result: dict[str, Any]) -> dict[str, Any]:
-    """A measurement whose values stand as a sorted list: labels are made otherwise in other layouts."""
-    values = result["values"]
-    numbers = values.values() if isinstance(values, dict) else [one["value"] for one in values]
-    return {**result, "values": sorted(map(str, plain(list(numbers))))}
+def all_claims() -> dict[str, Any]:
+    """The same of every claim."""
+    return judged()
+
+
+def judged(*names: str) -> dict[str, Any]:
+    """Verdicts, measured numbers and bounds, in the order of the checks; the names of numbers may be others."""
+    words = [sys.executable, "-m", "polyrelu", "claims", "run", *names, "--seeds", "1", "--json", "--quiet"]
+    done = subprocess.run([*words, "--out", "claims", "--workers", "1"], capture_output=True, text=True)
+    if done.returncode not in (0, 1):
+        raise RuntimeError(done.stderr[-2000:])
+    return {
+        one["id"]: {
+            "verdict": one["verdict"],
+            "numbers": [[row[key] for key in ("values", "low", "high", "published")] for row in one["numbers"]],
+        }
+        for one in json.loads(done.stdout)["claims"]
+    }
 
 
 def inspect() -> dict[str, Any]:
     """Everything `polyrelu inspect` measures of a small run."""
-    with tempfile.TemporaryDirectory() as folder:
-        run = [sys.executable, "-m", "polyrelu"]
-        data = "mixture:dim=30,clusters=3+2,alpha=0.1,n=200,seed=0"
-        sizes = ["--dim", "30", "--clusters", "3+2", "--samples", "200", "--width", "40"]
-        train = ["flow", *sizes, "--p", "3", "--until-loss", "1e-2", "--quiet"]
-        for words in (
-            [*train, "--out", f"{folder}/run"],
-            ["inspect", f"{folder}/run", data, "--out", f"{folder}/seen", "--quiet"],
-        ):
-            done = subprocess.run([*run, *words], capture_output=True, text=True)
-            if done.returncode != 0:
-                raise RuntimeError(done.stderr[-2000:] + done.stdout[-2000:])
-        rows = json.loads((Path(folder) / "seen" / "inspection.json").read_text())
-        return {"rows": plain(rows)}
+    data = "mixture:dim=30,clusters=3+2,alpha=0.1,n=200,seed=0"
+    sizes = ["--dim", "30", "--clusters", "3+2", "--samples", "200", "--width", "40"]
+    for words in (
+        ["flow", *sizes, "--p", "3", "--until-loss", "1e-2", "--quiet", "--out", "run"],
+        ["inspect", "run", data, "--out", "seen", "--quiet"],
+    ):
+        done = subprocess.run([sys.executable, "-m", "polyrelu", *words], capture_output=True, text=True)
+        if done.returncode != 0:
+            raise RuntimeError(done.stderr[-2000:] + done.stdout[-2000:])
+    return {"rows": plain(json.loads(Path("seen/inspection.json").read_text()))}
 
 
 def plain(value: Any) -> Any:
@@ -177,7 +179,7 @@ def plain(value: Any) -> Any:
 
 
 JOBS: dict[str, Callable[[], dict[str, Any]]] = {
-    one.__name__: one for one in (flow, bracket, head, report, inspect, claims)
+    one.__name__: one for one in (flow, bracket, head, report, inspect, claims, all_claims)
 }
 
 if __name__ == "__main__":
