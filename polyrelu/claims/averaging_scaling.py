@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import normalize
@@ -21,7 +22,6 @@ from polyrelu.claims.claim import Claim, Standing, Verdict, at_most, near
 from polyrelu.claims.experiment import Experiment, Measured
 from polyrelu.claims.profile import Profile
 from polyrelu.claims.setups.averaging_nets import RECIPES, Recipe, TwoSided, radii, trained_pair
-from polyrelu.claims.universal import slope
 from polyrelu.data import Dataset, OrthonormalMixture
 
 CLUSTERS = (4, 8, 16, 32)
@@ -110,6 +110,13 @@ def clusters(profile: Profile, seed: int, k: int) -> Measured:
         values[f"{name}: median radius over √d, proven, k = {k}"] = float(lower.median()) / math.sqrt(dim)
         values[f"{name}: median radius over √d, broken, k = {k}"] = medians[name]
     return Measured(values, {"k": k, "medians": medians})
+
+
+def slope(values: Mapping[str, float], name: str) -> float:
+    """d log value / d log number over the values called "{name}{number}", by least squares."""
+    found = [(float(key.removeprefix(name)), value) for key, value in values.items() if key.startswith(name)]
+    x, y = np.log(np.array(found)).T
+    return float(np.polyfit(x, y, 1)[0])
 
 
 def _slopes(values: Mapping[str, float]) -> dict[str, float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import math
 
@@ -45,6 +46,14 @@ def without_combining(monkeypatch):
     """Values are judged as they are, so that a test can make up what is combined from several parts."""
     module = importlib.import_module("polyrelu.claims.judge")
     monkeypatch.setattr(module, "together", lambda experiment, parts: parts[0].values)
+
+
+@pytest.fixture
+def nothing_needed(monkeypatch):
+    """Claims are judged as if everything that they need were there."""
+    module = importlib.import_module("polyrelu.claims.judge")
+    free = {"needs": lambda profile: ""}
+    monkeypatch.setattr(module, "load_experiment", lambda name: dataclasses.replace(load_experiment(name), **free))
 
 
 @pytest.fixture(scope="session")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from polyrelu.claims.claim import Claim, Standing, at_least, at_most
+from polyrelu.claims.claim import Claim, Standing, at_least, at_most, near
 from polyrelu.claims.lpll25 import sizes
 from polyrelu.claims.profile import PROFILES, filled
 from polyrelu.claims.quantity import Quantity
@@ -75,6 +75,24 @@ CLAIMS: tuple[Claim, ...] = (
             at_most(Quantity("robust accuracy", rule="linear rule", radius=0.4), 0.01, published=0.0),
             at_least(Quantity("clean accuracy", rule="nearest centre"), 0.999, published=1.0),
             at_least(Quantity("robust accuracy", rule="nearest centre", radius=0.4), 0.999, published=1.0),
+        ),
+    ),
+    Claim(
+        id="E26",
+        sentence="Samples lie near the decision boundary of a ReLU net, at a third of their norm, and farther from "
+        "that of a pReLU net.",
+        paper="LPLL25",
+        where=TALK,
+        standing=Standing.PRINTED,
+        published='"every sample is very close to the boundary"; for 10 clusters 1/√10 = .316 and √2/2 = .707',
+        settings={
+            "quick": "D = 100, 6+4 clusters, h = 100, p = 1 and 3, 100 fresh points, brackets",
+            "paper": "D = 1000, h = 2000, n = 20 000, 500 fresh points, else the same",
+        },
+        experiment="ll20.radii.sample_radii",
+        checks=(
+            near(Quantity("median radius over |x|", p=1), 0.316, 0.02),
+            near(Quantity("median radius over |x|", p=3), 0.70, 0.02),
         ),
     ),
 )

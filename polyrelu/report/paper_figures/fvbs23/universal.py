@@ -34,11 +34,11 @@ def universal(results: Results) -> Figure:
     left, middle, right = figure.subplots(
         1, 3, gridspec_kw={"left": 0.07, "right": 0.985, "top": 0.82, "bottom": 0.24, "wspace": 0.3}
     )
-    runs = runs_of(results, "universal.clusters")
+    runs = runs_of(results, "fvbs23.universal.clusters")
     quantiles = {k: rows(select(runs, k=k), "norms") for k in sorted({run["k"] for run in runs})}
     _flips(left, quantiles)
     _by_clusters(middle, quantiles)
-    _by_dimension(right, runs_of(results, "universal.sphere"))
+    _by_dimension(right, runs_of(results, "vys22.sphere.margin_points"))
     return figure
 
 

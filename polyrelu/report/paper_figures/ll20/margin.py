@@ -19,7 +19,7 @@ SHORT_DASHES = (0, (3, 2))
 @figure_style()
 def margin(results: Results) -> Figure:
     """Margins, rates of loss and norm, and the way to a KKT point, all against the decades of loss won."""
-    runs, starts = runs_of(results, "margins.growth"), runs_of(results, "margins.from_starts")
+    runs, starts = runs_of(results, "ll20.margins.growth"), runs_of(results, "ll20.margins.from_starts")
     figure = canvas((10, 7.6), "Beyond zero loss: a two-layer ReLU net on twenty points")
     grid = figure.add_gridspec(2, 2, left=0.075, right=0.98, top=0.89, bottom=0.08, hspace=0.38, wspace=0.22)
     top = figure.add_subplot(grid[0, :])
@@ -59,8 +59,8 @@ def _rates(panel: Axes, runs: Sequence[Run]) -> None:
 
 
 def _residuals(panel: Axes, runs: Sequence[Run], starts: Sequence[Run]) -> None:
-    for std, colour in zip(sorted({run["std"] for run in starts}), (BLUE, GREEN, VERMILION), strict=False):
-        for run, name in labelled(select(starts, std=std), f"start {std:g}"):
+    for start, colour in zip(sorted({run["start"] for run in starts}), (BLUE, GREEN, VERMILION), strict=False):
+        for run, name in labelled(select(starts, start=start), f"start {start:g}"):
             panel.plot(run["levels"], run["residuals"], color=colour, lw=1.4, marker="o", ms=3.5, label=name)
     for run, name in labelled(runs, "start 0.0001, on to the end"):
         panel.plot(run["levels"], run["residuals"], color=BLUE, lw=1.4, ls=SHORT_DASHES, label=name, zorder=1)

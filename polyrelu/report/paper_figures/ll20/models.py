@@ -12,19 +12,18 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 from matplotlib.transforms import Bbox
 
-from polyrelu.claims.images import PUBLISHED
+from polyrelu.claims.ll20 import MODELS
 from polyrelu.report.figures.style import BLACK, BLUE, DOTTED, GREY, VERMILION, canvas, figure_style
 from polyrelu.report.paper_figures import panels
 from polyrelu.report.paper_figures.figure import PaperFigure, Results, Run
 
-MODELS = [f"model-{k}" for k in range(1, len(PUBLISHED) + 1)]
-NAMES = [f"{name}\n1e{math.trunc(loss)}" for name, loss in zip(MODELS, PUBLISHED, strict=True)]
+NAMES = [f"{name}\n1e{math.trunc(model.log10_loss)}" for name, model in MODELS.items()]
 
 
 @figure_style()
 def models(results: Results) -> Figure:
     """Margins and radii at the five published losses, the two rates, and the table."""
-    runs, rates = panels.runs_of(results, "images.models"), panels.runs_of(results, "images.rates")
+    runs, rates = panels.runs_of(results, "ll20.images.models"), panels.runs_of(results, "ll20.images.rates")
     figure = canvas((10, 8.8), "Model-1 to model-5: margins and radii grow on when the loss is zero")
     grid = figure.add_gridspec(
         3, 2, left=0.08, right=0.98, top=0.9, bottom=0.02, hspace=0.5, wspace=0.22, height_ratios=(1, 1, 0.72)
@@ -44,7 +43,7 @@ def _by_model(panel: Axes, runs: Sequence[Run]) -> None:
         ours = "ours, " + ("small CNN on 8 × 8 digits" if small else "the same")
         found = panels.rows(runs, "margin")  # of the models that training came to
         panels.band(panel, x[: found.shape[1]], found, BLUE, marker="o", ms=6, label=ours)
-    published = [one for _, one in PUBLISHED.values()]
+    published = [model.margin for model in MODELS.values()]
     panels.published_marks(panel, x, published, BLACK, ms=7, zorder=2, label="published, CNN on MNIST")
     panel.set_yscale("log")
     panel.set_xticks(x, NAMES)
@@ -63,8 +62,8 @@ def _radius(panel: Axes, runs: Sequence[Run]) -> None:
 
 
 def _epochs(panel: Axes, runs: Sequence[Run], name: str) -> None:
-    for rate, colour in (("constant", BLACK), ("loss-based", BLUE)):
-        for run, label in panels.labelled(panels.select(runs, rate=rate), f"{rate} rate"):
+    for rate, colour in (("constant rate", BLACK), ("loss-based rate", BLUE)):
+        for run, label in panels.labelled(panels.select(runs, rate=rate), rate):
             values = np.array(run[name], dtype=np.float64)
             values = np.where(values > 0, values, np.nan) if name == "normalised" else values
             panel.plot(run["epochs"], values, color=colour, lw=1.8, label=label)
@@ -82,8 +81,8 @@ def _table(panel: Axes, runs: Sequence[Run]) -> None:
     panel.set_axis_off()
     head = ["", "loss", "published epochs", "published margin", "our margin", "our mean radius", "our test accuracy"]
     lines = [
-        [name, f"1e{loss:.2f}", f"{epochs:,}", f"{known:.2e}"]
-        for name, (loss, (epochs, known)) in zip(MODELS, PUBLISHED.items(), strict=True)
+        [name, f"1e{model.log10_loss:.2f}", f"{model.epochs:,}", f"{model.margin:.2e}"]
+        for name, model in MODELS.items()
     ]
     if runs:
         margin, right = (panels.rows(runs, name).mean(axis=0) for name in ("margin", "test accuracy"))

@@ -1,33 +1,27 @@
 """Gradient descent and the KKT residual on a net whose answers are known; what the two experiments report."""
 
-import dataclasses
 import math
 
 import pytest
 import torch
 
 from polyrelu.bias import monotone
-from polyrelu.claims import margins
-from polyrelu.claims.claim import Verdict
-from polyrelu.claims.experiment import Measured
-from polyrelu.claims.judge import Outcome, judge
-from polyrelu.claims.profile import PROFILES, for_profile
+from polyrelu.claims import PROFILES, Measured, Outcome, Quantity, Verdict, judge, ll20
+from polyrelu.claims.ll20 import margins
 from polyrelu.data import Dataset
 from polyrelu.nets import PolyReLUNet
 from polyrelu.report.paper_figures import FIGURES
 
 F64 = torch.float64
-CLAIMS = {claim.id: claim for claim in margins.CLAIMS}
+CLAIMS = {claim.id: claim for claim in ll20.CLAIMS if claim.experiment.startswith("ll20.margins.")}
+ARRIVAL = "decades of flow time to residual .1"
 # What must turn the verdict of a claim, wherever it appears.
 WRONG = {
     "E1": {"largest fall of the smoothed margin, gradient descent": 1e-6},
     "E2": {"largest q_min - log(1/L)": 3.1},
     "E3": {"L t log t, largest over smallest": 10.0},  # what 1/t without the logarithm gives from 1e-100 to 1e-1000
     "E4": {"KKT residual at the end": 0.3},
-    "E21": {
-        "decades of flow time to residual .1, start 1": 2.0,
-        "decades of flow time to residual .1, start 0.01": 2.0,
-    },
+    "E21": {Quantity(ARRIVAL, start=1): 2.0, Quantity(ARRIVAL, start=0.01): 2.0},
 }
 
 
@@ -69,31 +63,35 @@ def test_steps_that_are_too_long_lower_the_smoothed_margin():
 def outcomes():
     """The quick experiments, once; the start 1 stands for the others, whose way to .1 is short."""
     growth = [Outcome(2, {}, margins.growth("quick", 2))]
-    slow = margins.from_starts("quick", 2, 1.0)
-    quick = {name.replace("start 1", f"start {std:g}"): 2.0 for name in slow.values for std in (1e-4, 1e-2)}
+    slow = margins.from_starts("quick", 2, start=1.0)
+    quick = {Quantity(key.name, start=start): 2.0 for key in slow.values for start in (1e-4, 1e-2)}
     starts = [Outcome(2, {}, Measured({**quick, **slow.values}, slow.data, slow.note))]
-    return {"margins.growth": growth, "margins.from_starts": starts}
+    return {"ll20.margins.growth": growth, "ll20.margins.from_starts": starts}
 
 
 @pytest.mark.parametrize("id", CLAIMS)
-def test_every_claim_holds_and_a_wrong_number_turns_it(id, outcomes):
+def test_every_claim_holds_and_a_wrong_number_turns_it(id, outcomes, assert_complete):
     claim = CLAIMS[id]
-    assert claim.sentence.endswith(".") and claim.paper == "LL20"
-    kept = outcomes[claim.experiment.name]
+    assert_complete(claim)
+    assert claim.paper == "LL20"
+    kept = outcomes[claim.experiment]
     for profile in PROFILES:
-        assert for_profile(claim.settings, profile)
         judged = judge(claim, profile, kept)
         assert judged.verdict is Verdict.REPRODUCED
         assert all(math.isfinite(value) for number in judged.numbers for value in number.values)
         wrong = Measured({**kept[0].measured.values, **WRONG[id]})
-        assert judge(claim, profile, [dataclasses.replace(kept[0], measured=wrong)]).verdict is Verdict.DIFFERS
+        assert judge(claim, profile, [Outcome(2, {}, wrong)]).verdict is Verdict.DIFFERS
+
+
+def test_five_claims_are_there():
+    assert list(CLAIMS) == ["E1", "E2", "E3", "E4", "E21"]
 
 
 def test_the_start_that_never_comes_near_is_named(outcomes):
-    slow = outcomes["margins.from_starts"][0].measured
-    assert slow.values["KKT residual at the end, start 1"] > margins.CLOSE
-    assert slow.values["decades of loss to residual .1, start 1"] == 100
-    assert slow.values["decades of flow time to residual .1, start 1"] == pytest.approx(98, abs=1.5)  # L t log t ~ 1.7
+    slow = outcomes["ll20.margins.from_starts"][0].measured
+    assert slow.values[Quantity("KKT residual at the end", start=1)] > margins.CLOSE
+    assert slow.values[Quantity("decades of loss to residual .1", start=1)] == 100
+    assert slow.values[Quantity(ARRIVAL, start=1)] == pytest.approx(98, abs=1.5)  # L t log t ~ 1.7
     assert "still above .1" in slow.note
 
 
@@ -102,8 +100,8 @@ def test_a_residual_that_rises_again_has_not_arrived(monkeypatch):
     monkeypatch.setattr(margins, "residual", lambda net, data: next(numbers))
     monkeypatch.setattr(margins, "LEVELS", (-1.31, -2, -3, -5, -10))
     monkeypatch.setattr(margins, "trained", lambda seed, std, end, train=margins.trained: train(seed, std, -10))
-    found = margins.from_starts("quick", 2, 1e-4)
-    assert found.values["decades of loss to residual .1, start 0.0001"] == 5 and found.note == ""
+    found = margins.from_starts("quick", 2, start=1e-4)
+    assert found.values[Quantity("decades of loss to residual .1", start=1e-4)] == 5 and found.note == ""
 
 
 def test_the_figure_shows_every_seed(outcomes):
