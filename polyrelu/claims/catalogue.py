@@ -19,7 +19,6 @@ LISTS = (
     "averaging",
     "averaging_breaking",
     "averaging_scaling",
-    "margins",
     "ll20.claims",
     "llwa21.claims",
     "lpll25.claims",

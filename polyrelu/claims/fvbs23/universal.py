@@ -21,8 +21,8 @@ from polyrelu.data import OrthonormalMixture
 
 
 def _over_k(values: Values) -> dict[str, float]:
-    half = slope(values.along("k", "|z| that flips half over sqrt(d/k)"))
-    return {"slope of log |z| against log k": half - 0.5}
+    half = values.along("k", "|z| that flips half over sqrt(d/k)")
+    return {"slope of log |z| against log k": slope(half, half.values()) - 0.5}
 
 
 @experiment(over={"k": {profile: size.k for profile, size in sizes.CLUSTERS.items()}}, combine=_over_k)

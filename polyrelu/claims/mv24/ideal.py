@@ -9,7 +9,7 @@ Data x = mu_k + (alpha/sqrt(D)) N(0, I), K = K1 + K2 orthonormal centres (Min & 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from polyrelu.claims.experiment import Measured, experiment
 from polyrelu.claims.mv24 import sizes
 from polyrelu.claims.profile import Profile
 from polyrelu.claims.quantity import Key, Quantity
+from polyrelu.claims.setups.power_law import slope
 from polyrelu.data import OrthonormalMixture
 from polyrelu.nets import AverageClassifier, CentreClassifier
 from polyrelu.robust import bracket, centre_radius, curve
@@ -38,11 +39,6 @@ def mixture_of(dim: int, clusters: int, alpha: float) -> OrthonormalMixture:
     """K clusters in float64, three fifths of them positive as published (6+4, 12+8)."""
     positive = round(0.6 * clusters)
     return OrthonormalMixture(dim, positive, clusters - positive, alpha, dtype=torch.float64)
-
-
-def slope(K: Sequence[float], radii: list[float]) -> float:
-    """Least-squares slope of log r against log K."""
-    return float(np.polyfit(np.log(K), np.log(radii), 1)[0])
 
 
 @experiment()

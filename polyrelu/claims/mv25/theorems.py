@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -17,6 +16,7 @@ from polyrelu.claims.mv25 import sizes
 from polyrelu.claims.profile import Profile
 from polyrelu.claims.quantity import Values
 from polyrelu.claims.setups.mixture_nets import TEST_SEED
+from polyrelu.claims.setups.power_law import slope
 from polyrelu.data import OrthonormalMixture
 from polyrelu.nets import CentreClassifier, PolyReLUNet
 from polyrelu.robust import Budget, bracket, dist
@@ -31,9 +31,8 @@ CHECKED = 1e-3  # where the distance itself is measured: it is linear in nu
 
 def _slope(values: Values) -> dict[str, float]:
     """Of log distance against log alpha, least squares."""
-    found = values.along("alpha", "smallest distance")
-    slope = np.polyfit(np.log(list(found)), np.log(list(found.values())), 1)[0]
-    return {"slope of log distance against log α": float(slope)}
+    distance = values.along("alpha", "smallest distance")
+    return {"slope of log distance against log α": slope(distance, distance.values())}
 
 
 @experiment(over={"alpha": sizes.ALPHAS}, combine=_slope)

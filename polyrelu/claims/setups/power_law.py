@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 
 import numpy as np
 
 
-def slope(values: Mapping[float, float]) -> float:
-    """d log value / d log place over the values by place, by least squares."""
-    x, y = np.log(np.array(list(values.items()))).T
-    return float(np.polyfit(x, y, 1)[0])
+def slope(x: Iterable[float], y: Iterable[float]) -> float:
+    """d log y / d log x, by least squares."""
+    return float(np.polyfit(np.log([*x]), np.log([*y]), 1)[0])

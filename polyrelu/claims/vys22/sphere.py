@@ -24,7 +24,8 @@ def _parts(profile: Profile) -> list[dict[str, float]]:
 
 
 def _over_d(values: Values) -> dict[str, float]:
-    return {"slope of log c/sqrt(d) against log d": slope(values.along("dim", "c over sqrt(d)", exponent=1.0))}
+    length = values.along("dim", "c over sqrt(d)", exponent=1.0)
+    return {"slope of log c/sqrt(d) against log d": slope(length, length.values())}
 
 
 @experiment(parts=_parts, combine=_over_d, repeats={"quick": 1, "paper": 5})

@@ -123,10 +123,6 @@ def test_the_accuracies_of_averages_are_those_of_the_closed_form():
     assert CLAIMS["A7"].checks[0].published == impossibility_bound(6, 4)
 
 
-def test_slope_of_a_power_law():
-    assert ideal.slope([2, 8, 32], [1.0, 0.5, 0.25]) == pytest.approx(-0.5, abs=1e-12)
-
-
 def test_half_radius_lies_on_the_line_and_never_goes_back():
     radii = np.array([0.1, 0.2, 0.3, 0.4])
     assert attacks.half_radius(radii, np.array([1.0, 0.75, 0.25, 0.0])) == pytest.approx(0.25)
