@@ -3,18 +3,24 @@
     claims = select(["B7"])
     judge_all(claims, "quick", outcomes(run_sweep(sweep_of(claims, "quick"), "out/claims")))
 
-Nothing here imports torch before an experiment is looked at.
+Nothing here imports torch before an experiment is loaded, nor the sweep before something is to be measured.
 """
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
 
 from polyrelu.claims.catalogue import catalogue, experiments, select
 from polyrelu.claims.claim import Check, Claim, Standing, Verdict, at_least, at_most, near
 from polyrelu.claims.experiment import Experiment, Measured, experiment, load_experiment
-from polyrelu.claims.identity import code_identity
-from polyrelu.claims.judge import Judgement, Number, Outcome, judge
-from polyrelu.claims.measure import judge_all, outcomes, settings_of, sweep_of
+from polyrelu.claims.judge import Judgement, Number, Outcome, judge, judge_all
 from polyrelu.claims.papers import PAPERS, Paper
 from polyrelu.claims.profile import PROFILES, Profile, filled, for_profile
 from polyrelu.claims.quantity import Quantity, Values
+
+if TYPE_CHECKING:
+    from polyrelu.claims.measure import outcomes, settings_of, sweep_of
 
 __all__ = [
     "PAPERS",
@@ -35,7 +41,6 @@ __all__ = [
     "at_least",
     "at_most",
     "catalogue",
-    "code_identity",
     "experiment",
     "experiments",
     "filled",
@@ -49,3 +54,9 @@ __all__ = [
     "settings_of",
     "sweep_of",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("outcomes", "settings_of", "sweep_of"):
+        return getattr(importlib.import_module("polyrelu.claims.measure"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

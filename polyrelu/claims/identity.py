@@ -28,7 +28,7 @@ class _Module:
     is_package: bool
     digest: str
     imports: tuple[tuple[str, str], ...]  # (module, name), the name "" for the module as a whole
-    bound: dict[str, tuple[str, str]]  # the same by the name they have here
+    bound: dict[str, tuple[str, str]]  # by the name they have here; with those of interfaces that load names when used
 
 
 def code_identity(module: str, root: Path = ROOT) -> str:
@@ -69,23 +69,30 @@ def _read(root: Path, module: str) -> _Module | None:
         return None
     tree = ast.parse(file.read_text(encoding="utf-8"))
     package = module if is_package else module.rpartition(".")[0]
-    bound = {local: (source, name) for local, source, name in _imports(tree, package)}
     digest = hashlib.sha256(repr(_tree(tree)).encode()).hexdigest()
-    return _Module(is_package, digest, tuple((source, name) for _, source, name in _imports(tree, package)), bound)
+    imports = tuple((source, name) for _, source, name in _imports(_nodes(tree), package))
+    bound = {local: (source, name) for local, source, name in _imports(ast.walk(tree), package)}
+    return _Module(is_package, digest, imports, bound)
 
 
-def _imports(node: ast.AST, package: str) -> Iterator[tuple[str, str, str]]:
-    """(local name, module, name) of everything imported at run time."""
-    if isinstance(node, ast.Import):
-        yield from ((alias.asname or alias.name, alias.name, "") for alias in node.names)
-    elif isinstance(node, ast.ImportFrom):
-        above = package.split(".")[: len(package.split(".")) + 1 - node.level] if node.level else []
-        source = ".".join([*above, *([node.module] if node.module else [])])
-        yield from ((one.asname or one.name, source, "" if one.name == "*" else one.name) for one in node.names)
+def _imports(nodes: Iterable[ast.AST], package: str) -> Iterator[tuple[str, str, str]]:
+    """(local name, module, name) of everything that these nodes import."""
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            yield from ((alias.asname or alias.name, alias.name, "") for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            above = package.split(".")[: len(package.split(".")) + 1 - node.level] if node.level else []
+            source = ".".join([*above, *([node.module] if node.module else [])])
+            yield from ((one.asname or one.name, source, "" if one.name == "*" else one.name) for one in node.names)
+
+
+def _nodes(node: ast.AST) -> Iterator[ast.AST]:
+    """The node and everything in it that is executed."""
+    yield node
     for _, value in ast.iter_fields(node):
         for child in _executed(value) if isinstance(value, list) else (value,):
             if isinstance(child, ast.AST):
-                yield from _imports(child, package)
+                yield from _nodes(child)
 
 
 def _tree(value: Any) -> Any:

@@ -112,6 +112,12 @@ def judge(claim: Claim, profile: Profile, outcomes: Sequence[Outcome]) -> Judgem
     return Judgement(claim, profile, verdict, reason, (*checked, *rest), tuple(outcomes))
 
 
+def judge_all(claims: Sequence[Claim], profile: Profile, kept: Mapping[str, Sequence[Outcome]]) -> list[Judgement]:
+    """A verdict for every claim; ``kept``: what was measured, by experiment."""
+    names = [one.experiment if isinstance(one.experiment, str) else one.experiment.name for one in claims]
+    return [judge(claim, profile, kept.get(name, ())) for claim, name in zip(claims, names, strict=True)]
+
+
 def _number(quantity: Key, values: Sequence[Values], check: Check | None = None) -> Number:
     """The values of each seed, beside the check; NaN, for which no check holds, where it was not measured."""
     found = tuple(float(one.get(quantity, math.nan)) for one in values)

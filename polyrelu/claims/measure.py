@@ -8,7 +8,7 @@ from typing import Any
 from polyrelu.claims.claim import Claim
 from polyrelu.claims.experiment import Measured, load_experiment
 from polyrelu.claims.identity import code_identity
-from polyrelu.claims.judge import Judgement, Outcome, judge
+from polyrelu.claims.judge import Outcome
 from polyrelu.claims.profile import Profile
 from polyrelu.claims.quantity import Values
 from polyrelu.errors import require
@@ -71,12 +71,3 @@ def _measured(value: Any, file: str) -> Measured:
         good = False
     require(good, "out", file, "a measurement as polyrelu claims writes it; remove the file to measure again")
     return Measured(values, value["data"], value["note"])
-
-
-def judge_all(claims: Iterable[Claim], profile: Profile, kept: Mapping[str, list[Outcome]]) -> list[Judgement]:
-    """A verdict for every claim."""
-    return [judge(claim, profile, kept.get(_name(claim), [])) for claim in claims]
-
-
-def _name(claim: Claim) -> str:
-    return claim.experiment if isinstance(claim.experiment, str) else claim.experiment.name

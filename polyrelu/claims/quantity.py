@@ -17,6 +17,7 @@ from typing import Any, TypeAlias, final
 from polyrelu.errors import require
 
 Scalar: TypeAlias = str | int | float  # bool being int
+SYMBOLS = {"alpha": "α", "dim": "D"}  # in texts
 
 
 @final
@@ -43,7 +44,7 @@ Key: TypeAlias = str | Quantity
 def _place(key: str, value: Scalar) -> str:
     if isinstance(value, bool):
         return key if value else f"not {key}"
-    return value if isinstance(value, str) else f"{key} = {value:g}"
+    return value if isinstance(value, str) else f"{SYMBOLS.get(key, key)} = {value:g}"
 
 
 def located(key: Key, part: Mapping[str, Scalar]) -> Key:

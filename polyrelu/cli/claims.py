@@ -14,7 +14,7 @@ from polyrelu.cli.terminal import TerminalProgress
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from polyrelu.claims.judge import Judgement
+    from polyrelu.claims import Judgement
     from polyrelu.workflows import Reproduction, ReproductionSettings
 
 EXIT = (
@@ -44,7 +44,7 @@ def list_claims(
 ) -> None:
     """Every claim: its id, what it says, and where that is published."""
     with plain_errors():
-        from polyrelu.claims.catalogue import select
+        from polyrelu.claims import select
 
         claims = select(names or [])
         if as_json:

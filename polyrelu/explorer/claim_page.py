@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
-from polyrelu.claims.catalogue import select
-from polyrelu.claims.papers import PAPERS
-from polyrelu.claims.profile import for_profile
+from polyrelu.claims import PAPERS, for_profile, select
 
 PAGE = """<!doctype html>
 <html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import itertools
+import shutil
+import sys
+from pathlib import Path
 
 import pytest
 
-from polyrelu.claims import catalogue, code_identity, load_experiment
-from polyrelu.claims.identity import modules_of
+from polyrelu.claims import catalogue, load_experiment
+from polyrelu.claims.identity import ROOT, _read, code_identity, modules_of
+from polyrelu.train import flow
 
 FILES = {
     "polyrelu/__init__.py": '"""Lazy."""\nfrom polyrelu.claims.aside import W\n',
@@ -88,6 +92,8 @@ def test_it_does_not_change_with_what_measures_nothing(identity):
         ONE.replace("What it is.", "What it was.").replace("Measure.", "Measure it\n    once.").replace("a sum", "s")
     )
     assert words != ONE and identity({"polyrelu/claims/paper/one.py": words}) == plain
+    typed = FILES["polyrelu/nets/__init__.py"] + "\nif TYPE_CHECKING:\n    from polyrelu.nets.deep.unused import U\n"
+    assert identity({"polyrelu/nets/__init__.py": typed}) == plain
     types = ONE + "\nif TYPE_CHECKING:\n    from polyrelu.claims.aside import W\n"
     assert identity({"polyrelu/claims/paper/one.py": types}) == plain
     spaced = ONE.replace("import Net\n", "import (\n    Net,\n)\n\n").replace("sizes.N + x + y", "(sizes.N + x) + y")
@@ -132,6 +138,13 @@ def test_a_name_that_an_interface_defines_itself_is_code_of_the_interface(identi
     assert identity(nets) == identity(more)
 
 
+def test_a_name_that_an_interface_loads_when_it_is_used_leads_to_its_module(identity):
+    two = {"polyrelu/claims/two.py": FILES["polyrelu/claims/two.py"] + "from polyrelu.nets import U\n"}
+    lazy = "if TYPE_CHECKING:\n    from polyrelu.nets.deep.unused import U\n\ndef __getattr__(name): ...\n"
+    nets = {"polyrelu/nets/__init__.py": FILES["polyrelu/nets/__init__.py"] + lazy}
+    assert identity({**two, **nets, "polyrelu/nets/deep/unused.py": "U = 2\n"}) != identity({**two, **nets})
+
+
 def test_files_do_not_change_places(identity):
     two, three = (f"polyrelu/claims/{name}.py" for name in ("two", "three"))
     assert identity({two: FILES[three], three: FILES[two]}) != identity()
@@ -154,3 +167,42 @@ def test_no_experiment_depends_on_claims_published_numbers_or_pages():
             assert not {word for part in parts if part[0] == "claims" for word in part[1:]} & {
                 "claims", "published", "catalogue", "judge", "measure", "claim", "identity",
             }, claim.id  # fmt: skip
+
+
+@pytest.fixture
+def package(tmp_path):
+    """package(file, old, new): the identity of an experiment in a copy of this package where one file has other text.
+
+    Changes add up; without arguments, that of the copy as it is.
+    """
+    shutil.copytree(ROOT / "polyrelu", tmp_path / "polyrelu", ignore=lambda folder, names: {
+        name for name in names if "." in name and not name.endswith(".py")
+    })  # fmt: skip
+
+    def identity_after(file="", old="", new=""):
+        if file:
+            path = tmp_path / "polyrelu" / file
+            text = path.read_text(encoding="utf-8")
+            assert old in text
+            path.write_text(text.replace(old, new), encoding="utf-8")
+        _read.cache_clear()
+        return code_identity("polyrelu.claims.mv25.phases", tmp_path)
+
+    return identity_after
+
+
+def test_in_this_package_words_and_bounds_measure_nothing_again_and_constants_do(package):
+    plain = package()
+    assert plain == code_identity("polyrelu.claims.mv25.phases")
+    claims, experiments = "claims/mv25/claims.py", "claims/mv25/phases.py"
+    assert package(claims, "directions come first and norms later", "norms come later") == plain  # a sentence
+    assert package(claims, '"distance at step 490", 0.04', '"distance at step 490", 0.05') == plain  # a bound
+    assert package("claims/mv25/published.py", "320: 1.0, 460: 0.0", "330: 1.0, 460: 0.0") == plain
+    assert package(experiments, '"""Fig. 5: alignment', '"""Figure 5: alignment') == plain  # a docstring
+    assert package(experiments, "0.9)", "0.91)") != plain
+    assert package(experiments, "0.91)", "0.9)") == plain
+    assert package("claims/mv25/sizes.py", "10_000)", "10_001)") != plain
+    assert package("claims/mv25/sizes.py", "10_001)", "10_000)") == plain
+    first = "from __future__ import annotations\n"
+    module = Path(sys.modules[flow.__module__].__file__).relative_to(ROOT / "polyrelu")
+    assert package(module, first, f"{first}ADDED = 1\n") != plain

@@ -18,6 +18,7 @@ def test_a_quantity_is_its_name_and_where_it_is_measured():
     assert str(one) == "robust accuracy, p = 3, radius = 0.6"
     assert str(Quantity("loss", net="pReLU, small", normalised=True)) == "loss, pReLU, small, normalised"
     assert str(Quantity("loss", normalised=False)) == "loss, not normalised"
+    assert str(Quantity("distance", alpha=0.1, dim=1000)) == "distance, α = 0.1, D = 1000"
     with pytest.raises(InputError, match="the name alone"):
         Quantity("robust accuracy")
 

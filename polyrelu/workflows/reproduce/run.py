@@ -16,11 +16,18 @@ from pathlib import Path
 from typing import Any, final
 
 from polyrelu._version import __version__
-from polyrelu.claims.catalogue import select
-from polyrelu.claims.claim import Claim
-from polyrelu.claims.judge import Judgement, Outcome
-from polyrelu.claims.measure import judge_all, outcomes, sweep_of
-from polyrelu.claims.profile import PROFILES, Profile, for_profile
+from polyrelu.claims import (
+    PROFILES,
+    Claim,
+    Judgement,
+    Outcome,
+    Profile,
+    for_profile,
+    judge_all,
+    outcomes,
+    select,
+    sweep_of,
+)
 from polyrelu.errors import InputError, require
 from polyrelu.files import write_atomically
 from polyrelu.progress import Progress

@@ -6,11 +6,7 @@ import re
 import pytest
 from typer.testing import CliRunner
 
-from polyrelu.claims.catalogue import catalogue, experiments, select
-from polyrelu.claims.claim import Verdict
-from polyrelu.claims.experiment import load_experiment
-from polyrelu.claims.measure import settings_of
-from polyrelu.claims.profile import PROFILES, for_profile
+from polyrelu.claims import PROFILES, Verdict, catalogue, experiments, for_profile, load_experiment, select, settings_of
 from polyrelu.cli import application as cli
 from polyrelu.errors import InputError
 from polyrelu.report.paper_figures import FIGURES

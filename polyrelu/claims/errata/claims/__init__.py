@@ -7,3 +7,5 @@ is known, what made the printed one.
 from polyrelu.claims.errata.claims import averages, formulas, procedures, training
 
 CLAIMS = (*formulas.CLAIMS, *averages.CLAIMS, *procedures.CLAIMS, *training.CLAIMS)
+
+__all__ = ["CLAIMS"]
