@@ -22,8 +22,8 @@ from polyrelu.claims.experiment import Measured, experiment
 from polyrelu.claims.ll20 import sizes
 from polyrelu.claims.profile import Profile
 from polyrelu.claims.quantity import Key, Quantity, Values
+from polyrelu.claims.setups.needs import needs_mnist
 from polyrelu.data import Dataset, read
-from polyrelu.data.images import cached
 from polyrelu.nets import SmallCNN
 from polyrelu.robust.attacks import BoundaryWalk
 from polyrelu.train import Trajectory, Until, descend, flow
@@ -94,12 +94,7 @@ def rates(profile: Profile, seed: int, rate: str) -> Measured:
     return Measured(values, {"rate": rate} | {name: line.tolist() for name, line in lines.items()})
 
 
-def _mnist(profile: Profile) -> str:
-    there = profile == "quick" or cached("mnist") is not None
-    return "" if there else "needs MNIST: polyrelu data fetch mnist"
-
-
-@experiment(needs=_mnist)
+@experiment(needs=needs_mnist)
 def models(profile: Profile, seed: int) -> Measured:
     """E7-E9: margin, l2 radii of training images (box [0, 1]) and test accuracy at the published losses."""
     train, test = images(seed) if profile == "quick" else (read("mnist-full"), read("mnist-full:test"))
