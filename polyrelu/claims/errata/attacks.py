@@ -12,6 +12,7 @@ from polyrelu.claims.profile import Profile
 from polyrelu.claims.quantity import Quantity, Values
 from polyrelu.claims.setups.digit_nets import images
 from polyrelu.claims.setups.mixture_nets import TEST_SEED, trained
+from polyrelu.claims.setups.sizes import SIX_FOUR
 from polyrelu.data import OrthonormalMixture
 from polyrelu.nets import CentreClassifier, PolyReLUNet
 from polyrelu.robust import Score, bracket, centre_radius, curve
@@ -38,7 +39,7 @@ def _reported(attack: RadiusAttack, score: Score, X: Tensor, y: Tensor, radius: 
 def beyond_half_gap(profile: Profile, seed: int) -> Measured:
     """The published attack and the bracket at .75, p = 3: on F^(3), or on the net trained at full size."""
     if profile == "paper":
-        found = trained("paper", 3.0, seed)
+        found = trained(SIX_FOUR["paper"], 3.0, seed)
         mixture, net = found.mixture, found.net
     else:
         mixture = OrthonormalMixture(1000, 6, 4, 0.1)

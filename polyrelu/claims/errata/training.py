@@ -16,6 +16,7 @@ from polyrelu.claims.experiment import Measured, experiment
 from polyrelu.claims.profile import Profile
 from polyrelu.claims.quantity import Quantity, Values
 from polyrelu.claims.setups.mixture_nets import TEST_SEED, trained
+from polyrelu.claims.setups.sizes import SIX_FOUR
 from polyrelu.data import Dataset, OrthonormalMixture
 from polyrelu.nets import PolyReLUNet
 from polyrelu.robust import bracket, centre_radius, curve
@@ -25,7 +26,7 @@ from polyrelu.train import Until, flow
 @experiment()
 def power_between(profile: Profile, seed: int) -> Measured:
     """p = 2.5: the radius of F^(2.5) at a centre, and what a trained net learned and how far it is robust."""
-    found = trained(profile, 2.5, seed)
+    found = trained(SIX_FOUR[profile], 2.5, seed)
     mixture, test, seen = found.mixture, found.test(100), alignment(found.net, found.data)
     assert seen.covered is not None and seen.best_centre is not None
     at_centres = centre_radius(mixture.centres, mixture.labels, mixture.centres, mixture.labels, 2.5)
@@ -67,7 +68,7 @@ def _caption_and_code(values: Values) -> dict[Quantity, float]:
 @experiment(parts=_nets, combine=_caption_and_code)
 def attacked_alpha(profile: Profile, seed: int, p: float, alpha: float, repeat: int) -> Measured:
     """The median radius of one net."""
-    found = trained(profile, p, seed * _repeats(profile, 0.1) + repeat - 1, alpha=alpha)
+    found = trained(SIX_FOUR[profile]._replace(alpha=alpha), p, seed * _repeats(profile, 0.1) + repeat - 1)
     test = found.test(200)
     radius = curve(bracket(found.net, test.rows(), test.y, tol=1e-2)).median_radius.upper
     return Measured({"median radius": radius})

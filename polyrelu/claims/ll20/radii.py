@@ -12,13 +12,14 @@ from polyrelu.claims.experiment import Measured, experiment
 from polyrelu.claims.ll20 import sizes
 from polyrelu.claims.profile import Profile
 from polyrelu.claims.setups.mixture_nets import trained
+from polyrelu.claims.setups.sizes import SIX_FOUR
 from polyrelu.robust import bracket
 
 
 @experiment(over={"p": (1.0, 3.0)})
 def sample_radii(profile: Profile, seed: int, p: float) -> Measured:
     """How far fresh points are from the boundary (bracket), and how far the slope proves them to be."""
-    found = trained(profile, p, seed)
+    found = trained(SIX_FOUR[profile], p, seed)
     test = found.test(sizes.FRESH_POINTS[profile])
     both = bracket(found.net, test.rows(), test.y, tol=1e-3)
     share = lipschitz_radius(found.net, test) / both.upper

@@ -18,6 +18,7 @@ from polyrelu.claims.mv24.ideal import HALF_GAP, mixture_of
 from polyrelu.claims.profile import Profile
 from polyrelu.claims.quantity import Key, Quantity
 from polyrelu.claims.setups.mixture_nets import ideal, proven_for_bayes, trained
+from polyrelu.claims.setups.sizes import SIX_FOUR
 from polyrelu.data import Dataset, OrthonormalMixture
 from polyrelu.nets import BayesClassifier, CentreClassifier, NearestCentre
 from polyrelu.robust import Score, bracket, curve
@@ -28,7 +29,7 @@ from polyrelu.robust.theory import bayes_robust_bound
 @experiment()
 def impossibility(profile: Profile, seed: int) -> Measured:
     """P(f breaks within sqrt(2)/2) >= min(K1, K2)/K for every f (Min & Vidal 2025, Prop. 1), as shares of points."""
-    relu, poly = trained(profile, 1, seed), trained(profile, 3, seed)
+    relu, poly = (trained(SIX_FOUR[profile], p, seed) for p in (1, 3))
     mixture, test = poly.mixture, poly.test(300)
     nets = (relu.net, poly.net, ideal(mixture, 1), ideal(mixture, 3))
     scores: tuple[Score, ...] = (

@@ -16,6 +16,7 @@ from polyrelu.claims.mv24 import sizes
 from polyrelu.claims.profile import Profile
 from polyrelu.claims.quantity import Quantity, Values
 from polyrelu.claims.setups.mixture_nets import ideal, trained
+from polyrelu.claims.setups.sizes import SIX_FOUR
 from polyrelu.robust import dist
 from polyrelu.robust.distance import NeuronSum, common_span, neuron_sum_of, published_c
 
@@ -75,7 +76,7 @@ def _at_published(alphas: Sequence[float]) -> Callable[[Values], dict[Quantity |
 @experiment(over={"alpha": sizes.ALPHAS}, repeats=REPEATS, combine=_at_published(sizes.RELU_READ_AT))
 def relu_distance(profile: Profile, seed: int, alpha: float) -> Measured:
     """p = 1: with the best c and with the published one."""
-    run = trained(profile, 1, seed, alpha=alpha)
+    run = trained(SIX_FOUR[profile]._replace(alpha=alpha), 1, seed)
     F = ideal(run.mixture, 1)
     estimate = dist(run.net, F, c="published", mixture=run.mixture, seed=seed).value
     return _measured(alpha, dist(run.net, F, seed=seed).value, estimate, run.trajectory.log10_loss)
@@ -84,9 +85,10 @@ def relu_distance(profile: Profile, seed: int, alpha: float) -> Measured:
 @experiment(over={"alpha": sizes.CENTRE_ALPHAS}, repeats=REPEATS, combine=_at_published(sizes.CENTRE_READ_AT))
 def centre_distance(profile: Profile, seed: int, alpha: float) -> Measured:
     """p = 3: with the best c, and what the published estimator reports; D = 1000 always, where its guard bites."""
-    size = sizes.CENTRE_DISTANCE[profile]
-    run = trained(profile, 3, seed, alpha=alpha, size=None if profile == "paper" else size[:3])
+    run = trained(sizes.CENTRE_DISTANCE[profile]._replace(alpha=alpha), 3, seed)
     F = ideal(run.mixture, 3)
     c = published_c(run.net, F, run.mixture, seed=seed)
-    estimate = published_ascent(neuron_sum_of("f", run.net), neuron_sum_of("F", F), c, starts=size.starts, seed=seed)
+    estimate = published_ascent(
+        neuron_sum_of("f", run.net), neuron_sum_of("F", F), c, starts=sizes.CLIMBS[profile], seed=seed
+    )
     return _measured(alpha, dist(run.net, F, seed=seed).value, estimate, run.trajectory.log10_loss)

@@ -16,6 +16,7 @@ from polyrelu.claims.mv24 import sizes
 from polyrelu.claims.profile import Profile
 from polyrelu.claims.quantity import Values
 from polyrelu.claims.setups.mixture_nets import Trained, ideal, sorted_radii, trained
+from polyrelu.claims.setups.sizes import SIX_FOUR
 from polyrelu.data import OrthonormalMixture
 from polyrelu.nets import PolyReLUNet
 from polyrelu.robust import Budget, bracket, curve, dist
@@ -74,13 +75,13 @@ def _rounded(row: torch.Tensor) -> list[float]:
 @experiment(over={"p": (1.0, 3.0)})
 def learned(profile: Profile, seed: int, p: float) -> Measured:
     """The published picture of the neurons, one p."""
-    return look(trained(profile, p, seed), p)
+    return look(trained(SIX_FOUR[profile], p, seed), p)
 
 
 @experiment(over={"p": sizes.POWERS})
 def powers(profile: Profile, seed: int, p: float) -> Measured:
     """Averages or centres, and the median radius."""
-    run = trained(profile, p, seed)
+    run = trained(SIX_FOUR[profile], p, seed)
     seen = alignment(run.net, run.data)
     test = run.test(40)
     median = curve(bracket(run.net, test.rows(), test.y, budget=Budget(nodes=60))).median_radius
@@ -96,7 +97,7 @@ def powers(profile: Profile, seed: int, p: float) -> Measured:
 @experiment(over={"p": (1.0, 3.0)})
 def twenty(profile: Profile, seed: int, p: float) -> Measured:
     """Fig. 5: everything for 8 + 12 clusters, one p."""
-    run = trained(profile, p, seed, clusters="8+12")
+    run = trained(sizes.EIGHT_TWELVE[profile], p, seed)
     seen = look(run, p)
     test = run.test(sizes.EIGHT_TWELVE[profile].points)
     radii = bracket(run.net, test.rows(), test.y, tol=1e-3)
@@ -119,7 +120,7 @@ def _least_rise(values: Values) -> dict[str, float]:
 @experiment(over={"p": sizes.STEEP}, combine=_least_rise)
 def steep(profile: Profile, seed: int, p: float) -> Measured:
     """log10 of the loss after the same flow time for every p: 400 (2000 steps of .2), 1000 at paper scale."""
-    size = sizes.SIX_FOUR[profile]
+    size = SIX_FOUR[profile]
     dtype = torch.float64  # where nothing has been learned yet, log10 of the loss is -1e-8
     mixture = OrthonormalMixture(size.dim, size.positive, size.negative, size.alpha, dtype=dtype)
     data = mixture.sample(size.samples, seed=seed, balanced=False)

@@ -15,6 +15,7 @@ from polyrelu.claims.mv24 import sizes
 from polyrelu.claims.profile import Profile
 from polyrelu.claims.quantity import Key, Quantity, Values
 from polyrelu.claims.setups.mixture_nets import ideal, sorted_radii, trained
+from polyrelu.claims.setups.sizes import SIX_FOUR
 from polyrelu.data import Dataset
 from polyrelu.nets import PolyReLUNet
 from polyrelu.robust import bracket, curve, relative_gaps
@@ -52,8 +53,8 @@ def published_accuracy(
 @experiment(over={"p": (1.0, 3.0)}, repeats={"quick": 1, "paper": 5})
 def breaking(profile: Profile, seed: int, p: float) -> Measured:
     """Robust accuracy of the net of Fig. 2, α = .1: bracketed, and as the published attack has it."""
-    run = trained(profile, p, seed)
-    test = run.test(sizes.SIX_FOUR[profile].points)
+    run = trained(SIX_FOUR[profile], p, seed)
+    test = run.test(SIX_FOUR[profile].points)
     radii = bracket(run.net, test.rows(), test.y, tol=1e-4)
     attack, tried = sizes.PUBLISHED_ATTACK[profile], sizes.ATTACKED[p]
     line, few = curve(radii), run.test(attack.points)
@@ -70,7 +71,7 @@ def breaking(profile: Profile, seed: int, p: float) -> Measured:
 def agree(profile: Profile, seed: int, p: float) -> Measured:
     """Proven and found radii of fresh points."""
     size = sizes.AGREE[profile]
-    run = trained(profile, p, seed, size=None if profile == "quick" else (size.dim, size.samples, size.width))
+    run = trained(size, p, seed)
     test = run.test(size.points)
     radii = bracket(run.net, test.rows(), test.y, tol=1e-3)
     median = curve(radii).median_radius
@@ -90,7 +91,7 @@ def _nets(profile: Profile) -> list[dict[str, float]]:
 @experiment(parts=_nets, combine=_widths)
 def repeats(profile: Profile, seed: int, p: float, repeat: int) -> Measured:
     """The median radius of one of several nets."""
-    run = trained(profile, p, seed * sizes.REPEATS[profile] + repeat)
+    run = trained(SIX_FOUR[profile], p, seed * sizes.REPEATS[profile] + repeat)
     test = run.test(200)
     radii = bracket(run.net, test.rows(), test.y)
     return Measured({"median radius": curve(radii).median_radius.upper}, {"p": p})

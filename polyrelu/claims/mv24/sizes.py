@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from polyrelu.claims.profile import Profile
-from polyrelu.claims.setups.sizes import MixtureSize
+from polyrelu.claims.setups.sizes import SIX_FOUR, MixtureSize
 
 ALPHAS: Mapping[Profile, tuple[float, ...]] = {  # noise at which distances to F are measured
     "quick": (0.05, 0.1, 0.3),
@@ -19,23 +19,11 @@ RELU_READ_AT = (0.01, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3)  # where Fig. 2a can be r
 CENTRE_READ_AT = (0.01, 0.05, 0.1, 0.2, 0.25, 0.3)
 
 
-class DistanceSize(NamedTuple):
-    """D, training points and neurons of the nets of p = 3, and from how many points the published estimator climbs."""
-
-    dim: int
-    samples: int
-    width: int
-    starts: int
-
-
-CENTRE_DISTANCE: Mapping[Profile, DistanceSize] = {  # D = 1000 always: there the estimator's guard bites
-    "quick": DistanceSize(dim=1000, samples=2000, width=200, starts=1000),
-    "paper": DistanceSize(dim=1000, samples=20_000, width=2000, starts=10_000),
+CENTRE_DISTANCE: Mapping[Profile, MixtureSize] = {  # D = 1000 always: there the published estimator's guard bites
+    "quick": MixtureSize(dim=1000, positive=6, negative=4, samples=2000, width=200),
+    "paper": SIX_FOUR["paper"],
 }
-SIX_FOUR: Mapping[Profile, MixtureSize] = {
-    "quick": MixtureSize(dim=100, positive=6, negative=4, samples=1000, width=100, points=200),
-    "paper": MixtureSize(dim=1000, positive=6, negative=4, samples=20_000, width=2000, points=1000),
-}
+CLIMBS: Mapping[Profile, int] = {"quick": 1000, "paper": 10_000}  # points from which the published estimator climbs
 EIGHT_TWELVE: Mapping[Profile, MixtureSize] = {
     "quick": MixtureSize(dim=200, positive=8, negative=12, samples=1000, width=200, points=60),
     "paper": MixtureSize(dim=1000, positive=8, negative=12, samples=20_000, width=2000, points=400),
@@ -54,8 +42,8 @@ class AttackSize(NamedTuple):
 
 PUBLISHED_ATTACK: Mapping[Profile, AttackSize] = {"quick": AttackSize(50, 500), "paper": AttackSize(100, 2000)}
 AGREE: Mapping[Profile, MixtureSize] = {
-    "quick": MixtureSize(dim=100, positive=6, negative=4, samples=1000, width=100, points=20),
-    "paper": MixtureSize(dim=1000, positive=6, negative=4, samples=500, width=100, points=200),
+    "quick": SIX_FOUR["quick"]._replace(points=20),
+    "paper": SIX_FOUR["paper"]._replace(samples=500, width=100, points=200),
 }
 LOOKS = {1.0: (0.28, 0.3, 0.32, 0.34, 0.35, 0.4), 3.0: (0.66, 0.7, 0.7071, 0.72, 0.75, 0.85)}  # radii, by p
 ATTACKED = {1.0: (0.28, 0.3, 0.32, 0.34, 0.4), 3.0: (0.7, 0.75, 0.8, 0.85, 0.9, 0.98)}  # by the published attack

@@ -1,7 +1,4 @@
-"""Trained nets that several claims look at: the published synthetic experiment, at both sizes.
-
-    paper  D = 1000, n = 20 000, h = 2000  (Min & Vidal, ICML 2024: Fig. 2 with 6+4 clusters, Fig. 5 with 8+12)
-    quick  D = 100,  n = 1000,   h = 100   (D = h = 200 for 20 clusters)
+"""Trained nets that several claims look at: the published synthetic experiment, at both sizes (Min & Vidal, ICML 2024).
 
 Clusters drawn at random, start N(0, 1e-14) for every weight and exponential loss as published; gradient flow instead of
 SGD, as long as published: 401 epochs x 200 steps x rate .2 = flow time 16 040, at which the loss is about 2e-5.
@@ -17,8 +14,8 @@ from typing import Any, final
 import torch
 from torch import Tensor
 
-from polyrelu.claims.profile import Profile
-from polyrelu.data import Dataset, OrthonormalMixture, parse_clusters
+from polyrelu.claims.setups.sizes import MixtureSize
+from polyrelu.data import Dataset, OrthonormalMixture
 from polyrelu.nets import AverageClassifier, CentreClassifier, PolyReLUNet
 from polyrelu.robust import Bracket
 from polyrelu.train import Trajectory, Until, flow
@@ -49,27 +46,12 @@ class Trained:
 
 
 @lru_cache(maxsize=4)
-def trained(
-    profile: Profile,
-    p: float,
-    seed: int,
-    *,
-    alpha: float = 0.1,
-    clusters: str = "6+4",
-    until: float | None = None,
-    size: tuple[int, int, int] | None = None,
-) -> Trained:
-    """The net of the published experiment, trained by the flow to loss ``until`` or, if None, as long as published.
-
-    ``size``: D, n and h instead of those of the profile.
-    """
-    positive, negative = parse_clusters(clusters)
-    small = 10 * (positive + negative)
-    dim, samples, width = size or ((1000, 20_000, 2000) if profile == "paper" else (small, 1000, small))
-    dtype = torch.float64 if dim == small else torch.float32
-    mixture = OrthonormalMixture(dim, positive, negative, alpha, dtype=dtype)
-    data = mixture.sample(samples, seed=seed, balanced=False)
-    net = PolyReLUNet(dim, width, p, init="gaussian", scale=1e-7, seed=seed, dtype=dtype)
+def trained(size: MixtureSize, p: float, seed: int, until: float | None = None) -> Trained:
+    """The net of the published experiment, trained by the flow to loss ``until`` or, if None, as long as published."""
+    dtype = torch.float64 if size.dim < 1000 else torch.float32
+    mixture = OrthonormalMixture(size.dim, size.positive, size.negative, size.alpha, dtype=dtype)
+    data = mixture.sample(size.samples, seed=seed, balanced=False)
+    net = PolyReLUNet(size.dim, size.width, p, init="gaussian", scale=1e-7, seed=seed, dtype=dtype)
     goal = Until(time=FLOW_TIME) if until is None else Until(loss=until)
     return Trained(mixture, data, flow(net, data, loss="exp", until=goal))
 

@@ -24,8 +24,8 @@ def judged(claim, values):
     return judge(claim, "quick", [Outcome(0, {}, Measured(values))])
 
 
-def stand_in_trained(profile, p, seed, alpha=0.1):
-    mixture = OrthonormalMixture(20, 6, 4, alpha, dtype=torch.float64)
+def stand_in_trained(size, p, seed):
+    mixture = OrthonormalMixture(20, 6, 4, size.alpha, dtype=torch.float64)
     net = mixture_nets.ideal(mixture, p).as_polyrelu_net()
     return SimpleNamespace(
         mixture=mixture, data=mixture.sample(10, seed), net=net, test=lambda n: mixture.sample(10, 1)

@@ -31,7 +31,7 @@ def stand_in_bracket(net, X, y, **_):
     return Bracket(0.70 * size, 0.71 * size, torch.zeros_like(X), (BracketStatus.CLOSED,) * len(X), 2.0, none)
 
 
-def stand_in_trained(profile, p, seed):
+def stand_in_trained(size, p, seed):
     mixture = OrthonormalMixture(20, 6, 4, 0.1)
     data = mixture.sample(20, seed=seed)
     net = mixture_nets.ideal(mixture, p)
@@ -48,8 +48,8 @@ def outcomes(run):
         patch.setattr(closed_forms, "POWERS", (3.0,))
         found = {name: run(experiments[name])[1] for name in experiments if name not in slow}
         patch.setattr(OrthonormalMixture, "sample", lambda self, n, seed: sample(self, min(n, 20), seed))
-        for room in (ideal, bayes, attacks):
-            patch.setattr(room, "bracket", stand_in_bracket)
+        for module in (ideal, bayes, attacks):
+            patch.setattr(module, "bracket", stand_in_bracket)
         patch.setattr(bayes, "trained", stand_in_trained)
         patch.setattr(attacks, "DeepFool", partial(attacks.DeepFool, steps=1))
         patch.setattr(attacks, "PGD", partial(PGD, steps=2))
@@ -104,7 +104,7 @@ def test_the_artefact_would_be_reproduced_if_the_plotted_curve_were_true(values_
 
 
 @pytest.mark.parametrize(
-    ("id", "room", "name", "instead"),
+    ("id", "module", "name", "instead"),
     [
         ("A3", ideal, "AverageClassifier", CentreClassifier),
         ("A6", ideal, "centre_critical_radius", lambda p, opposite: math.sqrt(0.5)),
@@ -112,8 +112,8 @@ def test_the_artefact_would_be_reproduced_if_the_plotted_curve_were_true(values_
         ("A15", closed_forms, "CentreClassifier", lambda centres, labels, p: CentreClassifier(centres, labels, 1)),
     ],
 )
-def test_a_broken_measurement_differs(id, room, name, instead, monkeypatch, run):
-    monkeypatch.setattr(room, name, instead)
+def test_a_broken_measurement_differs(id, module, name, instead, monkeypatch, run):
+    monkeypatch.setattr(module, name, instead)
     assert judge(CLAIMS[id], "quick", run(load_experiment(CLAIMS[id].experiment))[1]).verdict is Verdict.DIFFERS
 
 

@@ -25,9 +25,9 @@ ALL = {claim.id: claim for claim in mixture.CLAIMS if claim.experiment.split("."
 each = pytest.mark.parametrize("claim", ALL.values(), ids=list(ALL))
 
 
-def small(profile, p, seed, clusters="6+4", **others):
+def small(size, p, seed):
     """A net of the same kind that takes a fraction of a second."""
-    return trained("quick", p, seed, clusters=clusters, until=1e-2, size=(50, 500, 100))
+    return trained(size._replace(dim=50, samples=500, width=100), p, seed, until=1e-2)
 
 
 @pytest.fixture

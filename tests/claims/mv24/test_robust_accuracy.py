@@ -8,14 +8,15 @@ from polyrelu.claims import PROFILES, Quantity, Values, Verdict
 from polyrelu.claims.mv24 import robust_accuracy, sizes
 from polyrelu.claims.mv24.claims import mixture
 from polyrelu.claims.setups.mixture_nets import ideal, trained
+from polyrelu.claims.setups.sizes import SIX_FOUR
 from polyrelu.robust.attacks import PublishedPGD
 
 CLAIMS = {claim.id: claim for claim in mixture.CLAIMS}
 
 
-def small(profile, p, seed, **others):
+def small(size, p, seed):
     """A net of the same kind that takes a fraction of a second."""
-    return trained("quick", p, seed, until=1e-3, size=(50, 500, 100))
+    return trained(size._replace(dim=50, samples=500, width=100), p, seed, until=1e-3)
 
 
 @pytest.fixture
@@ -24,7 +25,7 @@ def shrunken(monkeypatch):
 
 
 def test_few_coordinates_break_the_same_points():
-    run = small("quick", 3, 0)
+    run = small(SIX_FOUR["quick"], 3, 0)
     test, radii = run.test(30), (0.7, 0.9)
     net, attack = copy.deepcopy(run.net).double(), PublishedPGD(steps=60)
     broken = [attack(net, test.rows().double(), test.y.double(), radius=r).success for r in radii]

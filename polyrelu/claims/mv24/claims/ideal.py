@@ -8,6 +8,7 @@ from polyrelu.claims.claim import Check, Claim, Standing, Verdict, at_least, at_
 from polyrelu.claims.mv24 import sizes
 from polyrelu.claims.profile import filled
 from polyrelu.claims.quantity import Key, Quantity
+from polyrelu.claims.setups.sizes import SIX_FOUR
 
 HALF_GAP = math.sqrt(2) / 2
 F_ACCURACY = {2.0: 0.937863, 3.0: 0.83077, 4.0: 0.743431}  # by alpha at D = 100, 6 + 4 clusters: the closed form
@@ -157,7 +158,7 @@ CLAIMS: tuple[Claim, ...] = (
             "D = {dim}, 6+4 clusters, α = .1, 300 points; nets of width {width} trained on {samples} points and ideal "
             "ones (by brackets), f*, nearest centre, nearest training point, a constant (moved half-way to every "
             "opposite centre)",
-            sizes.SIX_FOUR,
+            SIX_FOUR,
         ),
         experiment="mv24.bayes.impossibility",
         checks=tuple(  # 300 points of equal clusters: a constant +1 is broken on exactly .4

@@ -9,14 +9,15 @@ from polyrelu.claims.mv24 import sizes
 from polyrelu.claims.mv24.published import CENTRE_DISTANCE, RELU_DISTANCE
 from polyrelu.claims.profile import filled
 from polyrelu.claims.quantity import Quantity
+from polyrelu.claims.setups.sizes import SIX_FOUR
 
 TRAINED = "D={dim}, {positive}+{negative} clusters, n={samples}, h={width}, gradient flow to time 16 040"
-SIX_FOUR = filled(f"{TRAINED}, α = .1.", sizes.SIX_FOUR)
+LEARNED = filled(f"{TRAINED}, α = .1.", SIX_FOUR)
 TWENTY = filled(f"{TRAINED}, α = .1; {{points}} points bracketed to 1e-3.", sizes.EIGHT_TWELVE)
 BROKEN = filled(
     f"{TRAINED}, α = .1; {{points}} points bracketed to 1e-4, the published attack in {{attack.steps}} steps on "
     "{attack.points} points.",
-    sizes.SIX_FOUR,
+    SIX_FOUR,
     attack=sizes.PUBLISHED_ATTACK,
 )
 SPREAD = {0.01: 0.3, 0.05: 0.2}  # relative, over seeds and for reading; .1 elsewhere
@@ -63,7 +64,7 @@ CLAIMS: tuple[Claim, ...] = (
             f"D=100, with a twentieth of the data, it is larger: ten seeds gave .058-.076, .094-.105 and .23-.26. At "
             f"D=1000 read-off values are met by interpolation, ±10 % (3 % for reading, the rest for seeds), ±20 % at "
             f".05 and ±30 % at .01, where the random start weighs more.",
-            sizes.SIX_FOUR,
+            SIX_FOUR,
             alphas=sizes.ALPHAS,
         ),
         experiment="mv24.distances.relu_distance",
@@ -102,6 +103,7 @@ CLAIMS: tuple[Claim, ...] = (
             "distance, and the published estimator step for step from {starts} starts.",
             sizes.CENTRE_DISTANCE,
             alphas=sizes.CENTRE_ALPHAS,
+            starts=sizes.CLIMBS,
         ),
         experiment="mv24.distances.centre_distance",
         checks={
@@ -158,7 +160,7 @@ CLAIMS: tuple[Claim, ...] = (
         where="Fig. 2c",
         standing=Standing.READ_OFF,
         published="cosine ≈ 1 to a class average; .41 and .5 to own centres (±.02)",
-        settings=SIX_FOUR,
+        settings=LEARNED,
         experiment="mv24.neurons.learned",
         checks=(
             at_least(Quantity("median cosine to a class average", p=1), 0.99, 1.0),
@@ -174,7 +176,7 @@ CLAIMS: tuple[Claim, ...] = (
         where="Fig. 2d",
         standing=Standing.READ_OFF,
         published="cosine ≈ 1 to a centre; all 10 covered; about 13 neurons",
-        settings=SIX_FOUR,
+        settings=LEARNED,
         experiment="mv24.neurons.learned",
         checks=(
             at_least(Quantity("median cosine to a centre", p=3), 0.99, 1.0),
@@ -191,7 +193,7 @@ CLAIMS: tuple[Claim, ...] = (
         where="Section 3, Fig. 2",
         standing=Standing.PRINTED,
         published="averages at p = 1, centres for p > 2",
-        settings=filled(f"{TRAINED}. p = {{powers}}; 40 points bracketed.", sizes.SIX_FOUR, powers=sizes.POWERS),
+        settings=filled(f"{TRAINED}. p = {{powers}}; 40 points bracketed.", SIX_FOUR, powers=sizes.POWERS),
         experiment="mv24.neurons.powers",
         checks={"quick": (*_ends(), *_centres(2.5)), "paper": _ends()},
         reason="At p = 2 neurons stay between: neither averages nor centres. p = 1.5 still learns averages.",
@@ -205,7 +207,7 @@ CLAIMS: tuple[Claim, ...] = (
         where="Fig. 2b",
         standing=Standing.READ_OFF,
         published="hundreds, largest ≈ .7 (p = 1); about 13, largest ≈ 9.5 (p = 3)",
-        settings=filled(f"{TRAINED}. With h = 100 fewer can share: more than half of them at p = 1.", sizes.SIX_FOUR),
+        settings=filled(f"{TRAINED}. With h = 100 fewer can share: more than half of them at p = 1.", SIX_FOUR),
         experiment="mv24.neurons.learned",
         checks={
             "quick": (
@@ -233,7 +235,7 @@ CLAIMS: tuple[Claim, ...] = (
         settings=filled(
             f"{TRAINED}. Largest error of a row, its median over the neurons with 99 %; with about 100 points a "
             f"cluster .04 at p = 1.",
-            sizes.SIX_FOUR,
+            SIX_FOUR,
         ),
         experiment="mv24.neurons.learned",
         checks={
@@ -273,7 +275,7 @@ CLAIMS: tuple[Claim, ...] = (
         published="no number: gradients vanish almost everywhere",
         settings=filled(
             "D={dim}, 6+4 clusters, α = .1, n={samples}, h={width}, flow time {time} (steps of .2), p = 3, 4, 8, 16.",
-            sizes.SIX_FOUR,
+            SIX_FOUR,
             time=sizes.STEEP_TIME,
         ),
         experiment="mv24.neurons.steep",
