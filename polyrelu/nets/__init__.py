@@ -17,7 +17,7 @@ from polyrelu.nets.ideal import (
 from polyrelu.nets.initialisation import INITIALISATIONS
 from polyrelu.nets.polar import Polar, orthonormal_basis, polar_form, unit_rows
 from polyrelu.nets.polyrelu_net import PolyReLUNet, as_float64
-from polyrelu.nets.readout import ReadOut
+from polyrelu.nets.readout import ReadOut, inner_net
 from polyrelu.nets.relu_power import relu_power
 from polyrelu.nets.resnet import ResNet
 from polyrelu.nets.store import KINDS, load, load_about, load_reference, save
@@ -50,6 +50,7 @@ __all__ = [
     "classes_from_json",
     "classes_to_json",
     "exact_sums",
+    "inner_net",
     "load",
     "load_about",
     "load_reference",

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, final
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from polyrelu.checks import checked, whole_number
 from polyrelu.errors import require
@@ -87,3 +87,11 @@ class ReadOut(Net):
         """The net that had this ``config()`` and these ``state_dict()`` tensors."""
         inner = {name.removeprefix("net."): tensor for name, tensor in tensors.items()}
         return cls(PolyReLUNet.restore(config["net"], inner), config["of"])
+
+
+def inner_net(net: nn.Module) -> PolyReLUNet:
+    """The net itself, or the one that a `ReadOut` reads."""
+    inner = net.net if isinstance(net, ReadOut) else net
+    require(isinstance(inner, PolyReLUNet), "net", type(inner).__name__, "a PolyReLUNet or a ReadOut of one")
+    assert isinstance(inner, PolyReLUNet)
+    return inner

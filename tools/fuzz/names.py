@@ -35,7 +35,7 @@ STEPS = {"Arithmetic", "AttackResult", "Band", "Flat", "LabelledRows", "Opaque",
          "copied", "decisions", "dual", "fill", "fitting", "flip_radii", "general_attack", "gradient_to_margin",
          "images", "inputs", "krylov_radius", "krylov_radius_against", "lengths", "logits", "lowest", "margin_of",
          "odd_map", "phi", "project", "pulls", "recheck", "require_genuine", "restore", "steepest", "steps_between",
-         "to_hyperplane", "unit", "with_neurons", "without_branching"}  # fmt: skip
+         "to_hyperplane", "unit", "with_neurons", "applicable"}  # fmt: skip
 
 
 @final

@@ -5,7 +5,6 @@ proven_i  =>  margin(x_i + d) > 0 for every |d| <= r          not unbroken_i  =>
 
 from __future__ import annotations
 
-from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -13,12 +12,12 @@ from torch import Tensor
 
 from polyrelu.checks import checked
 from polyrelu.errors import require
-from polyrelu.nets import Net, PolyReLUNet, ReadOut, as_float64
+from polyrelu.nets import Net, as_float64, inner_net
 from polyrelu.robust.attacks import strongest
 from polyrelu.robust.bracketing.bracket import bracket
 from polyrelu.robust.bracketing.strategies import QUICK_DIRECTIONS
-from polyrelu.robust.certify.contract import Budget
-from polyrelu.robust.certify.table import CERTIFICATES
+from polyrelu.robust.certify.contract import Budget, Certificate
+from polyrelu.robust.certify.table import QUADRATIC, applicable
 from polyrelu.robust.core.arithmetic import REAL, Arithmetic
 from polyrelu.robust.core.integrity import require_genuine
 from polyrelu.robust.core.margin import check_points, margin_of
@@ -26,9 +25,7 @@ from polyrelu.robust.core.model_copy import copied
 from polyrelu.robust.core.pool import LabelledRows, PoolSource
 
 BEYOND = 1.001  # a radius is proven by proving slightly more
-QUICK_DIMENSIONS = (
-    128  # dimensions of the neurons' span up to which the quadratic certificate takes a millisecond or two
-)
+QUICK_DIMENSIONS = 128  # of the neurons' span, up to which the quadratic certificate takes a millisecond or two
 LAST_BUDGET = Budget(nodes=30)  # for points that neither proof nor attack has decided
 
 
@@ -59,7 +56,7 @@ def bounds_at_radius(
     X, y = check_points(net, X, y)
     X, y = X.detach().double(), y.double() if y.is_floating_point() else y
     net = as_float64(copied(net)).eval()
-    proven = _quadratic_proof(net, X, y, radius, arithmetic)
+    proven = _proven_by(_quadratic(net), net, X, y, radius, arithmetic)
     with torch.no_grad():
         unbroken = margin_of(net(X), y) > 0
     left = (unbroken & ~proven).nonzero()[:, 0]
@@ -86,50 +83,30 @@ def bounds_at_radius(
 @checked
 def proven_at_radius(net: Net, X: Tensor, y: Tensor, radius: float, *, seed: int = 0) -> Tensor:
     """What is proven without branching, (n,) bool, all in float64: by the quadratic certificate, or by `bracket`."""
-    inner, (X, y) = _inner(net), check_points(net, X, y)
-    if _has_quadratic_proof(inner):
-        return _quadratic_proof(net, X, y, radius, REAL)
+    proof, (X, y) = _quadratic(net), check_points(net, X, y)
+    if proof is not None:
+        return _proven_by(proof, net, X, y, radius, REAL)
     return bracket(net, X, y, tol=0.01, budget=Budget(nodes=0), widest=QUICK_DIRECTIONS, seed=seed).lower > radius
 
 
-def _quadratic_proof(net: Net, X: Tensor, y: Tensor, radius: float, arithmetic: Arithmetic) -> Tensor:
-    """What the quadratic certificate alone proves, (n,) bool; nothing in many dimensions, or for 1 < p < 2.
+def _quadratic(net: Net) -> Certificate | None:
+    """The quadratic certificate for the net; None where it takes more than a millisecond or two, or for 1 < p < 2."""
+    inner = inner_net(net)
+    return applicable(QUADRATIC, net, 2.0) if min(inner.width, inner.dim) <= QUICK_DIMENSIONS else None
 
-    A class read out from sub-classes holds where its winner alone does, see `polyrelu.nets.ReadOut`.
-    """
+
+def _proven_by(
+    proof: Certificate | None, net: Net, X: Tensor, y: Tensor, radius: float, arithmetic: Arithmetic
+) -> Tensor:
+    """Which points ``proof`` alone proves at the radius, (n,) bool."""
     with torch.no_grad():
         proven = margin_of(net(X), y) > 0
-    right, inner = proven.nonzero()[:, 0], _inner(net)
-    if not len(right):
-        return proven
-    if not _has_quadratic_proof(inner):
+    if proof is None:
         return torch.zeros_like(proven)
-    quadratic = partial(
-        CERTIFICATES["quadratic"], limit=BEYOND * radius if radius > 0 else torch.inf, arithmetic=arithmetic
-    )
-    if not isinstance(net, ReadOut):
-        proven[right] = quadratic(inner, X[right], y[right]) > radius
-        return proven
-    with torch.no_grad():
-        winner = torch.where(net.class_of == y[right, None], inner(X[right]), -torch.inf).argmax(dim=1)
-    for own in sorted(set(winner.tolist())):
-        here = right[winner == own]
-        first = torch.zeros(len(here), dtype=torch.long, device=X.device)
-        proven[here] = quadratic(net.against(own), X[here], first) > radius
+    right, limit = proven.nonzero()[:, 0], BEYOND * radius if radius > 0 else torch.inf
+    if len(right):
+        proven[right] = proof(net, X[right], y[right], limit=limit, arithmetic=arithmetic) > radius
     return proven
-
-
-def _has_quadratic_proof(net: PolyReLUNet) -> bool:
-    """Whether the quadratic certificate applies and takes a millisecond or two."""
-    return CERTIFICATES["quadratic"].applies(net, 2.0) and min(net.width, net.dim) <= QUICK_DIMENSIONS
-
-
-def _inner(net: Net) -> PolyReLUNet:
-    """The net itself, or what a read-out reads."""
-    inner = net.net if isinstance(net, ReadOut) else net
-    require(isinstance(inner, PolyReLUNet), "net", type(inner).__name__, "a PolyReLUNet or a ReadOut of one")
-    assert isinstance(inner, PolyReLUNet)
-    return inner
 
 
 def with_neurons(net: Net, X: Tensor, y: Tensor) -> LabelledRows:
@@ -137,7 +114,7 @@ def with_neurons(net: Net, X: Tensor, y: Tensor) -> LabelledRows:
 
     A pool that shows attacks where each class is, whatever X holds.
     """
-    inner = _inner(net)
+    inner = inner_net(net)
     centre = torch.zeros(inner.dim) if inner.centre is None else inner.centre
     length = torch.linalg.vector_norm(X - centre.to(X), dim=1).median()
     with torch.no_grad():

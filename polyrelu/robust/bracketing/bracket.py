@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import final
 
@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from polyrelu.checks import answer, checked
 from polyrelu.errors import InputError, require
-from polyrelu.nets import AverageClassifier, CentreClassifier, PolyReLUNet, ReadOut, as_float64
+from polyrelu.nets import AverageClassifier, CentreClassifier, PolyReLUNet, ReadOut, as_float64, inner_net
 from polyrelu.progress import Progress
 from polyrelu.robust.bracketing.readout import readout_bounds
 from polyrelu.robust.bracketing.strategies import (
@@ -22,7 +22,7 @@ from polyrelu.robust.bracketing.strategies import (
     single_ball_bounds,
 )
 from polyrelu.robust.certify.contract import Budget, Job
-from polyrelu.robust.certify.table import CERTIFICATES
+from polyrelu.robust.certify.table import CERTIFICATES, WITHOUT_BRANCHING, applicable
 from polyrelu.robust.core.arithmetic import REAL, Arithmetic, arithmetic_of
 from polyrelu.robust.core.external_layers import Opaque
 from polyrelu.robust.core.integrity import altered
@@ -141,28 +141,32 @@ def bracket(
     with torch.no_grad():
         margin = margin_of(answer(exact, X, "net"), y)
     _check_margins(plain, margin)
-    right, report = margin > 0, MonotoneProgress(progress)
-    inner = exact.net if isinstance(exact, ReadOut) else exact
-    branching = CERTIFICATES["branch-and-bound"].applies(exact, norm)
-    reduced = reduce(exact, tol, arithmetic) if branching and isinstance(exact, PolyReLUNet) else None
-    branched = reduced is not None and reduced.groups <= widest
-    job = Job(exact, X, y, norm, tol, budget, arithmetic, pool, seed, reduced=reduced, progress=report)
-    report(int(len(X) - right.sum()))
-    if not bool(right.any()) or (arithmetic is REAL and isinstance(inner, PolyReLUNet) and _constant(inner)):
-        forever = torch.where(right, torch.inf, 0.0).double()
-        found = Bounds(forever, forever.clone(), torch.zeros_like(X), torch.zeros(len(X), dtype=torch.long))
-    elif isinstance(exact, ReadOut):
-        found = readout_bounds(job, right, widest)
-    elif reduced is None:
-        found = general_bounds(job, right)
-    else:
-        found = (branching_bounds if branched else single_ball_bounds)(job, right)
-    report(len(X))
-    if isinstance(inner, PolyReLUNet):
-        _lower_to_attack(exact, inner, X, y, found)
-    check_bounds(found.lower, found.upper)
-    status = _statuses(found, right, tol, branched, isinstance(inner, PolyReLUNet))
+    job = Job(exact, X, y, norm, tol, budget, arithmetic, pool, seed, progress=MonotoneProgress(progress))
+    found, status = _bounds(job, margin > 0, widest)
     return Bracket(found.lower, found.upper, found.perturbation, status, norm, found.nodes, arithmetic.name, why)
+
+
+def _bounds(job: Job, right: Tensor, widest: int) -> tuple[Bounds, tuple[BracketStatus, ...]]:
+    """Both bounds by the certificates that apply, the upper ones of points that are not ``right`` 0."""
+    inner = None if applicable(WITHOUT_BRANCHING, job.net, job.norm) is None else inner_net(job.net)
+    if CERTIFICATES["branch-and-bound"].applies(job.net, job.norm) and inner is not None:
+        job = replace(job, reduced=reduce(inner, job.tol, job.arithmetic))
+    branched = job.reduced is not None and job.reduced.groups <= widest
+    job.progress(int(len(job) - right.sum()))
+    if not bool(right.any()) or (inner is not None and job.arithmetic is REAL and _constant(inner)):
+        forever = torch.where(right, torch.inf, 0.0).double()
+        found = Bounds.zero(job.X)._replace(lower=forever, upper=forever.clone())
+    elif job.reduced is not None:
+        found = (branching_bounds if branched else single_ball_bounds)(job, right)
+    elif CERTIFICATES["sub-classes-branch-and-bound"].applies(job.net, job.norm):
+        found = readout_bounds(job, right, widest)
+    else:
+        found = general_bounds(job, right)
+    job.progress(len(job))
+    if inner is not None:
+        _lower_to_attack(job, inner, found)
+    check_bounds(found.lower, found.upper)
+    return found, _statuses(found, right, job.tol, branched, inner is not None)
 
 
 def check_bounds(lower: Tensor, upper: Tensor) -> None:
@@ -180,7 +184,7 @@ def _constant(net: PolyReLUNet) -> bool:
     return not bool((net.weight.any(dim=1) & net.output.any(dim=0)).any())
 
 
-def _lower_to_attack(score: nn.Module, net: PolyReLUNet, X: Tensor, y: Tensor, found: Bounds) -> None:
+def _lower_to_attack(job: Job, net: PolyReLUNet, found: Bounds) -> None:
     """Cut ``lower`` to ``upper`` where it is above, unless the attack's point is broken whatever its logits round off.
 
     The proof speaks of real arithmetic, the attack of float64: where large logits cancel, both may be right. Every
@@ -189,7 +193,7 @@ def _lower_to_attack(score: nn.Module, net: PolyReLUNet, X: Tensor, y: Tensor, f
     over = (found.lower > found.upper).nonzero()[:, 0]
     if not len(over):
         return
-    Z = X[over] + found.perturbation[over]
+    y, Z = job.y, job.X[over] + found.perturbation[over]
     with torch.no_grad():
         logits, length = net(Z).view(len(Z), -1), lengths(net.preprocess(Z), 2.0)
         rate = lengths(net.weight, 2.0) * (2 * net.log_scale).exp()
@@ -199,7 +203,7 @@ def _lower_to_attack(score: nn.Module, net: PolyReLUNet, X: Tensor, y: Tensor, f
     if net.outputs == 1:
         broken = y[over] * logits[:, 0] < -off[:, 0]
     else:
-        classes = score.class_of if isinstance(score, ReadOut) else torch.arange(net.outputs, device=y.device)
+        classes = job.net.class_of if isinstance(job.net, ReadOut) else torch.arange(net.outputs, device=y.device)
         own = classes == y[over, None]
         most = (logits + off).masked_fill(~own, -torch.inf).amax(dim=1)
         broken = (logits - off).masked_fill(own, -torch.inf).amax(dim=1) > most

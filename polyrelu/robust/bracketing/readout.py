@@ -21,11 +21,11 @@ from polyrelu.robust.bracketing.strategies import (
     Bounds,
     boundary_attack,
     branching_bounds,
+    certificate,
     general_attack,
-    general_bounds,
 )
 from polyrelu.robust.certify.contract import Job, silent
-from polyrelu.robust.certify.table import CERTIFICATES
+from polyrelu.robust.certify.sub_classes import winners
 from polyrelu.robust.core.pool import LabelledRows
 from polyrelu.robust.core.reduced_net import reduce
 
@@ -40,8 +40,6 @@ def readout_bounds(job: Job, right: Tensor, widest: int) -> Bounds:
     Up to ``widest`` directions the winner is proven by branch and bound.
     """
     net = readout_of(job)
-    if job.norm != 2:
-        return general_bounds(job, right, _winners)
     found, done = Bounds.zero(job.X), int(len(job) - right.sum())
     job = replace(job, reduced=reduce(net.net, job.tol, job.arithmetic))
     assert job.reduced is not None
@@ -72,7 +70,7 @@ def readout_of(job: Job) -> ReadOut:
 def _branched(job: Job) -> Bounds:
     """Both bounds of the winners alone."""
     net, found = readout_of(job), Bounds.zero(job.X)
-    winner = ranked(net, job.X, job.y)[:, 0]
+    winner = winners(net, job.X, job.y)
     for own in torch.unique(winner).tolist():
         here = (winner == own).nonzero()[:, 0]
         alone, first = net.against(own), torch.zeros(len(here), dtype=torch.long)
@@ -86,53 +84,25 @@ def _single_ball(job: Job) -> Bounds:
     """Both bounds of the winners alone, without branching."""
     net, reduced = readout_of(job), job.reduced
     assert reduced is not None
-    winner = ranked(net, job.X, job.y)[:, 0]
-    rivals = net.class_of != job.y[:, None]
+    winner = winners(net, job.X, job.y)
     rows = reduced.rows(job.X, winner)
-    rows = rows.only(rivals[rows.point, rows.rival])
+    rows = rows.only((net.class_of != job.y[:, None])[rows.point, rows.rival])
     step = shortest_steps(rows, nearest_boundary_points(reduced, rows, STARTS)) @ reduced.Q
-    lower = _proven(replace(job, y=winner, rivals=rivals, perturbation=step))
+    lower = certificate(replace(job, own=winner, perturbation=step))
     return Bounds.zero(job.X)._replace(lower=lower, perturbation=step)
 
 
 def raise_by_next_subclasses(job: Job, lower: Tensor, broken: Perturbations) -> None:
     """Raise ``lower`` by the next sub-classes of the own class, where they win at the point too and it falls short."""
     net, X = readout_of(job), job.X
-    order, rivals = ranked(net, X, job.y), net.class_of != job.y[:, None]
+    mine = net.class_of == job.y[:, None]
     with torch.no_grad():
         logits = net.net(X)
-    least = torch.where(rivals, logits, -torch.inf).amax(dim=1)
-    for own in order.T[1:OWN_SUBCLASSES]:
+    least, order = logits.masked_fill(mine, -torch.inf).amax(dim=1), logits.masked_fill(~mine, -torch.inf)
+    for own in order.argsort(dim=1, descending=True).T[1:OWN_SUBCLASSES]:
         wins = logits.gather(1, own[:, None])[:, 0] > least  # none of another class, which `least` counts too
         far = (wins & (broken.radius > MET * lower) & broken.radius.isfinite()).nonzero()[:, 0]
         if not len(far):
             return
-        proof = _proven(replace(job, y=own, rivals=rivals).at(far, broken.perturbation[far]))
+        proof = certificate(replace(job, own=own).at(far, broken.perturbation[far]))
         lower[far] = torch.maximum(lower[far], proof)
-
-
-def _proven(job: Job) -> Tensor:
-    """The radius within which sub-class y of each point exceeds its rivals (n, S)."""
-    krylov, inner = CERTIFICATES["krylov"], readout_of(job).net
-    return krylov.radius(replace(job, net=inner)) if krylov.applies(inner, job.norm) else _alone(job)
-
-
-def _alone(job: Job) -> Tensor:
-    """The linear certificate of sub-class y against every one of other classes."""
-    radius = torch.zeros(len(job), dtype=torch.float64)
-    for own in torch.unique(job.y).tolist():
-        here = (job.y == own).nonzero()[:, 0]
-        first = torch.zeros(len(here), dtype=torch.long)
-        alone = replace(job, net=readout_of(job).against(own), X=job.X[here], y=first)
-        radius[here] = CERTIFICATES["linear-or-lipschitz"].radius(alone)
-    return radius
-
-
-def _winners(job: Job) -> Tensor:
-    return _alone(replace(job, y=ranked(readout_of(job), job.X, job.y)[:, 0]))
-
-
-def ranked(net: ReadOut, X: Tensor, y: Tensor) -> Tensor:
-    """(n, S): all sub-classes, those of the own class first, by their logits at the point."""
-    with torch.no_grad():
-        return torch.where(net.class_of == y[:, None], net.net(X), -torch.inf).argsort(dim=1, descending=True)

@@ -28,11 +28,10 @@ from polyrelu.robust.attacks import (
 from polyrelu.robust.bracketing.fallback_search import attack_through_proof, search_along_directions
 from polyrelu.robust.certify.branch_and_bound import certify
 from polyrelu.robust.certify.contract import Budget, Job
-from polyrelu.robust.certify.table import CERTIFICATES, without_branching
+from polyrelu.robust.certify.table import CERTIFICATES, WITHOUT_BRANCHING, applicable
 from polyrelu.robust.core.norms import lengths
 from polyrelu.robust.core.reduced_net import ReducedNet, ReducedRows
 
-Prove = Callable[[Job], Tensor]  # radii of the points of a job, whose perturbation an attack has found
 GeneralAttack = Callable[[Tensor], Perturbations]  # on the points of these numbers
 
 QUICK_DIRECTIONS = 60  # directions up to which branch and bound takes milliseconds a point
@@ -242,18 +241,18 @@ def single_ball_bounds(job: Job, right: Tensor) -> Bounds:
 
 def certificate(job: Job) -> Tensor:
     """The tightest radius without branching, begun at ``job.perturbation``; 0 where no certificate applies."""
-    proof = without_branching(job.net, job.norm)
+    proof = applicable(WITHOUT_BRANCHING, job.net, job.norm)
     return torch.zeros(len(job), dtype=torch.float64) if proof is None else proof.radius(job)
 
 
-def general_bounds(job: Job, right: Tensor, prove: Prove = certificate) -> Bounds:
-    """The general attack above, ``prove`` below, some points at a time."""
+def general_bounds(job: Job, right: Tensor) -> Bounds:
+    """The general attack above, the tightest certificate without branching below, some points at a time."""
     found, weights = Bounds.zero(job.X), sum(weight.numel() for weight in job.net.parameters())
     done = int(len(job) - right.sum())
     for here in torch.split(right.nonzero()[:, 0], max(25, WEIGHTS_BETWEEN_REPORTS // max(1, weights))):
         some = job.at(here)
         broken = general_attack(some)
-        found.lower[here] = prove(replace(some, perturbation=broken.perturbation))
+        found.lower[here] = certificate(replace(some, perturbation=broken.perturbation))
         found.upper[here], found.perturbation[here] = broken.radius, broken.perturbation
         done += len(here)
         job.progress(done)

@@ -7,13 +7,15 @@ from polyrelu.robust.certify.krylov import krylov_radius, krylov_radius_against
 from polyrelu.robust.certify.linear import linear_radius
 from polyrelu.robust.certify.lipschitz import LipschitzConstants, root_lipschitz_radius
 from polyrelu.robust.certify.quadratic import quadratic_radius
-from polyrelu.robust.certify.table import CERTIFICATES, certified_radius, without_branching
+from polyrelu.robust.certify.table import CERTIFICATES, WITHOUT_BRANCHING, applicable, certified_radius
 
 __all__ = [
     "CERTIFICATES",
+    "WITHOUT_BRANCHING",
     "Budget",
     "Certificate",
     "LipschitzConstants",
+    "applicable",
     "average_radius",
     "centre_radius",
     "certified_radius",
@@ -23,5 +25,4 @@ __all__ = [
     "linear_radius",
     "quadratic_radius",
     "root_lipschitz_radius",
-    "without_branching",
 ]

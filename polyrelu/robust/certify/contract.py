@@ -3,7 +3,10 @@
     radius_i <= min |d| : margin(x_i + d) <= 0      for each point, in the arithmetic of the job; 0 proves nothing
 
 A certificate's own file says for which nets and norms it holds (`Certificate.applies`) and what it proves
-(`Certificate.radius`). The call nobody rewrites owns the checks of what people give it.
+(`Certificate.radius`). The call, which no certificate overrides, owns the checks of what people give it.
+
+To add a certificate: its file with a final subclass, a row of `polyrelu.robust.certify.CERTIFICATES`, and a row of the
+table in tests/robust/certify/test_certificates.py, which refuses certificates that are in one table only.
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ from torch import Tensor, nn
 
 from polyrelu.checks import checked, is_whole
 from polyrelu.errors import require
-from polyrelu.nets import PolyReLUNet, as_float64
+from polyrelu.nets import PolyReLUNet, ReadOut, as_float64
 from polyrelu.robust.core.arithmetic import REAL, Arithmetic, arithmetic_of
 from polyrelu.robust.core.integrity import require_genuine
 from polyrelu.robust.core.margin import check_points, margin_of
@@ -67,6 +70,7 @@ class Job:
     limit : the radius wanted; nothing beyond it need be proven
     perturbation (n, D) : what an attack has found; decides speed and tightness only
     rivals (n, C) bool : the logits that logit y must exceed; None: all others
+    own (n,) : of a `ReadOut`, the sub-class of class y that is proven to win; None: the one that wins at the point
     reduced : the net in few coordinates, where there is one
     progress : called with the number of points that are done
     """
@@ -83,6 +87,7 @@ class Job:
     limit: float = math.inf
     perturbation: Tensor | None = None
     rivals: Tensor | None = None
+    own: Tensor | None = None
     reduced: ReducedNet | None = None
     progress: Callable[[int], None] = silent
 
@@ -98,11 +103,12 @@ class Job:
     def at(self, points: Tensor, perturbation: Tensor | None = None) -> Job:
         """The same of some of the points, with what an attack has found for these."""
         rivals = None if self.rivals is None else self.rivals[points]
-        return replace(self, X=self.X[points], y=self.y[points], rivals=rivals, perturbation=perturbation)
+        own = None if self.own is None else self.own[points]
+        return replace(self, X=self.X[points], y=self.y[points], rivals=rivals, own=own, perturbation=perturbation)
 
 
 class Certificate(ABC):
-    """Proven radii of points: subclass it as a final frozen dataclass and give it a row in `CERTIFICATES`."""
+    """Proven radii of points: a final frozen dataclass that overrides `radius`, and what it is not made for."""
 
     @property
     def norms(self) -> tuple[float, ...]:
@@ -129,13 +135,18 @@ class Certificate(ABC):
         """Whether `radius` wants a float64 net and only points that it is right about; the call makes both."""
         return False
 
+    @property
+    def takes_rivals(self) -> bool:
+        """Whether `radius` minds ``job.rivals``."""
+        return False
+
     def takes_power(self, p: float) -> bool:
         """Whether it holds for relu^p."""
         return p >= 1
 
     def applies(self, net: nn.Module, norm: float) -> bool:
         """Whether something can be proven of this net in this norm."""
-        return isinstance(net, self.nets) and norm in self.norms and self.takes_power(getattr(net, "p", 1.0))
+        return isinstance(net, self.nets) and norm in self.norms and self.takes_power(_power(net))
 
     @abstractmethod
     def radius(self, job: Job) -> Tensor:
@@ -167,7 +178,7 @@ class Certificate(ABC):
         classes = " or ".join(kind.__name__ for kind in self.nets)
         require(isinstance(net, self.nets), "net", type(net).__name__, f"a {classes} for {name}")
         require(norm in self.norms, "norm", norm, f"{' or '.join(f'{n:g}' for n in self.norms)} for {name}")
-        require(self.takes_power(getattr(net, "p", 1.0)), "net.p", getattr(net, "p", 1.0), self.powers)
+        require(self.takes_power(_power(net)), "net.p", _power(net), self.powers)
         require(self.executed or arithmetic is REAL, "arithmetic", arithmetic.name, f"'real' for {name}")
         require(limit > 0, "limit", limit, "a number > 0, or inf for the largest radius")
         require_genuine(net)
@@ -185,3 +196,8 @@ class Certificate(ABC):
         if len(right):
             radius[right] = self.radius(replace(job, net=net, X=X, y=y).at(right))
         return radius
+
+
+def _power(net: nn.Module) -> float:
+    """p of relu^p in the net, or in the one it reads; 1 where there is none."""
+    return float(getattr(net.net if isinstance(net, ReadOut) else net, "p", 1.0))

@@ -56,6 +56,11 @@ class Krylov(ParabolaCertificate):
         """The search begins between the point and where the attack ended."""
         return True
 
+    @property
+    def takes_rivals(self) -> bool:
+        """Any of the other logits."""
+        return True
+
     def radius(self, job: Job) -> Tensor:
         """Against all other logits, or against ``job.rivals``."""
         assert isinstance(job.net, PolyReLUNet)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from torch import Tensor, nn
 
 from polyrelu.checks import checked
 from polyrelu.errors import require
-from polyrelu.nets import AverageClassifier, CentreClassifier, PolyReLUNet
+from polyrelu.nets import AverageClassifier, CentreClassifier, PolyReLUNet, ReadOut
 from polyrelu.robust.certify.branch_and_bound import BranchAndBound
 from polyrelu.robust.certify.closed_form import AverageClosedForm, CentreClosedForm
 from polyrelu.robust.certify.contract import Certificate
@@ -14,6 +16,7 @@ from polyrelu.robust.certify.krylov import Krylov
 from polyrelu.robust.certify.linear import Linear, LinearOrLipschitz
 from polyrelu.robust.certify.lipschitz import RootLipschitz
 from polyrelu.robust.certify.quadratic import Quadratic
+from polyrelu.robust.certify.sub_classes import SubClasses
 from polyrelu.robust.core.arithmetic import REAL, Arithmetic
 
 CERTIFICATES: dict[str, Certificate] = {
@@ -25,18 +28,27 @@ CERTIFICATES: dict[str, Certificate] = {
     "branch-and-bound": BranchAndBound(),
     "average-closed-form": AverageClosedForm(),
     "centre-closed-form": CentreClosedForm(),
+    "sub-classes-linear-or-lipschitz": SubClasses(LinearOrLipschitz()),
+    "sub-classes-quadratic": SubClasses(Quadratic()),
+    "sub-classes-krylov": SubClasses(Krylov()),
+    "sub-classes-branch-and-bound": SubClasses(BranchAndBound()),
 }
-WITHOUT_BRANCHING = ("krylov", "linear-or-lipschitz")  # milliseconds a point, the tighter first
+BRANCHING = ("branch-and-bound", "sub-classes-branch-and-bound")
+QUADRATIC = ("quadratic", "sub-classes-quadratic")
+WITHOUT_BRANCHING = (  # milliseconds a point, the tighter first
+    *("krylov", "sub-classes-krylov"),
+    *("linear-or-lipschitz", "sub-classes-linear-or-lipschitz"),
+)
 
 
-def without_branching(net: nn.Module, norm: float) -> Certificate | None:
-    """The tightest certificate that takes milliseconds a point; None if there is none for this net and norm."""
-    return next((CERTIFICATES[name] for name in WITHOUT_BRANCHING if CERTIFICATES[name].applies(net, norm)), None)
+def applicable(names: Iterable[str], net: nn.Module, norm: float) -> Certificate | None:
+    """The first certificate of these ``names`` that applies to the net in this norm."""
+    return next((CERTIFICATES[name] for name in names if CERTIFICATES[name].applies(net, norm)), None)
 
 
 @checked
 def certified_radius(
-    net: PolyReLUNet | AverageClassifier | CentreClassifier,
+    net: PolyReLUNet | ReadOut | AverageClassifier | CentreClassifier,
     X: Tensor,
     y: Tensor,
     norm: float | str = 2,

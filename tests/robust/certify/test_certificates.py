@@ -1,5 +1,6 @@
-"""Every certificate against exact answers: half-spaces in all norms, balls of neurons, and the ideal classifiers."""
+"""Every certificate against exact answers: half-spaces in all norms, sub-classes, and the ideal classifiers."""
 
+import itertools
 import math
 from dataclasses import dataclass
 
@@ -8,9 +9,9 @@ import torch
 
 from polyrelu.data import OrthonormalMixture
 from polyrelu.errors import InputError
-from polyrelu.nets import AverageClassifier, CentreClassifier, PolyReLUNet
+from polyrelu.nets import AverageClassifier, CentreClassifier, Net, PolyReLUNet, ReadOut
 from polyrelu.robust import CERTIFICATES, Budget, Certificate, average_radius, centre_radius, certified_radius
-from polyrelu.robust.certify import without_branching
+from polyrelu.robust.certify import WITHOUT_BRANCHING, applicable
 from polyrelu.robust.certify.contract import Job
 
 MIX = OrthonormalMixture(dim=6, positive=3, negative=2, alpha=0.1, rotate=7, dtype=torch.float64)
@@ -22,7 +23,8 @@ ALL = (1.0, 2.0, math.inf)
 class Row:
     """Where a certificate applies, and the relative gap to the exact radius on one neuron and on ideal classifiers.
 
-    neuron : on f = relu(<w, x>)^p / |w|^(p-1) - b, whose radius is known in every norm
+    neuron : on f = relu(<w, x>)^p / |w|^(p-1) - b, or for ``sub_classes`` on a read-out of coordinates, whose radii
+        are known in every norm
     ideal : on F (p = 1) and F^(p), at noisy samples; None where it does not apply
     """
 
@@ -33,6 +35,7 @@ class Row:
     neuron: float | None = 1e-9
     average: float | None = 1.0
     ideal: float | None = 1.0
+    sub_classes: bool = False
 
 
 TABLE = [
@@ -44,6 +47,10 @@ TABLE = [
     Row("branch-and-bound", norms=(2.0,), neuron=2e-3, average=2e-3, ideal=0.02),
     Row("average-closed-form", norms=(2.0,), powers=(), executed=False, neuron=None, average=1e-12, ideal=None),
     Row("centre-closed-form", norms=(2.0,), powers=(), executed=False, neuron=None, average=None, ideal=1e-12),
+    Row("sub-classes-linear-or-lipschitz", neuron=0.3, average=None, ideal=None, sub_classes=True),
+    Row("sub-classes-quadratic", (2.0,), (1.0, 2.0, 3.0), neuron=0.2, average=None, ideal=None, sub_classes=True),
+    Row("sub-classes-krylov", (2.0,), (1.0, 2.0, 3.0), neuron=0.5, average=None, ideal=None, sub_classes=True),
+    Row("sub-classes-branch-and-bound", (2.0,), neuron=2e-3, average=None, ideal=None, sub_classes=True),
 ]
 ROWS = pytest.mark.parametrize("row", TABLE, ids=[row.name for row in TABLE])
 
@@ -64,6 +71,28 @@ def neuron(p: float) -> tuple[PolyReLUNet, torch.Tensor, torch.Tensor]:
     return net, X, torch.ones(3, dtype=torch.float64)
 
 
+def coordinates(p: float) -> tuple[ReadOut, torch.Tensor, torch.Tensor]:
+    """f_s = relu(x_s)^p, sub-classes 0 and 1 in one class: right with 0 where max(x_0, x_1) > x_2."""
+    net = PolyReLUNet(3, 3, p, 3, dtype=torch.float64).requires_grad_(False)
+    net.weight.copy_(torch.eye(3))
+    net.output.copy_(torch.eye(3))
+    X = torch.tensor([[5.0, 1.0, 4.0], [1.0, 5.0, 3.0], [3.0, 0.1, 2.8]], dtype=torch.float64)
+    return ReadOut(net, [0, 0, 1]), X, torch.zeros(3, dtype=torch.int64)
+
+
+def known(row: Row, p: float) -> tuple[Net, torch.Tensor, torch.Tensor]:
+    """The net of the row whose radii are known, points that it is right about, and their labels."""
+    return coordinates(p) if row.sub_classes else neuron(p)
+
+
+def exact_radius(net: Net, X: torch.Tensor, norm: float) -> torch.Tensor:
+    """How far a half-space is, or where two coordinates meet."""
+    dual = {1.0: math.inf, 2.0: 2, math.inf: 1}[norm]
+    steep = torch.tensor([1.0, -1.0], dtype=torch.float64) if isinstance(net, ReadOut) else net.weight[0] / 5
+    gap = X[:, :2].amax(dim=1) - X[:, 2] if isinstance(net, ReadOut) else X @ steep - 0.5
+    return gap / torch.linalg.vector_norm(steep, ord=dual)
+
+
 def check(found: torch.Tensor, exact: torch.Tensor, gap: float) -> None:
     """Never above the exact radius, but for its own rounding, and at most ``gap`` below it."""
     assert (found <= exact * (1 + 1e-12)).all(), found / exact
@@ -71,15 +100,13 @@ def check(found: torch.Tensor, exact: torch.Tensor, gap: float) -> None:
 
 
 @ROWS
-def test_one_neuron_has_the_radius_of_a_half_space(row: Row) -> None:
+def test_one_neuron_has_the_radius_of_a_half_space_and_two_meet_between_them(row: Row) -> None:
     certificate = CERTIFICATES[row.name]
     for p in row.powers if row.neuron is not None else ():
-        net, X, y = neuron(p)
-        steep = net.weight[0] / 5
+        net, X, y = known(row, p)
         for norm in row.norms:
             assert certificate.applies(net, norm)
-            dual = torch.linalg.vector_norm(steep, ord={1.0: math.inf, 2.0: 2, math.inf: 1}[norm])
-            check(certificate(net, X, y, norm=norm), (X @ steep - 0.5) / dual, row.neuron or 0.0)
+            check(certificate(net, X, y, norm=norm), exact_radius(net, X, norm), row.neuron or 0.0)
 
 
 @ROWS
@@ -104,10 +131,10 @@ def test_where_a_certificate_applies_is_said_and_kept_to(row: Row) -> None:
     assert not certificate.applies(torch.nn.Linear(3, 2), 2.0)
     with pytest.raises(InputError, match="net="):
         certificate(torch.nn.Linear(3, 2), torch.ones(1, 3), torch.zeros(1, dtype=torch.int64))
-    for p in (1.0, 1.5, 2.0, 3.0):
-        net, X, y = neuron(p)
+    for p, (make, sub_classes) in itertools.product((1.0, 1.5, 2.0, 3.0), ((neuron, False), (coordinates, True))):
+        net, X, y = make(p)
         for norm in ALL:
-            good = p in row.powers and norm in row.norms
+            good = p in row.powers and norm in row.norms and row.sub_classes == sub_classes
             assert certificate.applies(net, norm) == good
             if not good:
                 with pytest.raises(InputError, match=r"norm=|net\.p=|net="):
@@ -122,8 +149,8 @@ def test_wrong_points_have_radius_0_and_the_name_is_a_method(row: Row) -> None:
             net = CentreClassifier(MIX.centres, MIX.labels, 3.0)
         X, y = NOISY.rows(), -NOISY.y
     else:
-        net, X, y = neuron(row.powers[0])
-        y = -y
+        net, X, y = known(row, row.powers[0])
+        y = 1 - y if row.sub_classes else -y
     assert (certified_radius(net, X, y, method=row.name) == 0).all()
     with pytest.raises(InputError, match="method='none'"):
         certified_radius(net, X, y, method="none")
@@ -138,24 +165,35 @@ def test_executed_nets_prove_less_or_are_refused(row: Row) -> None:
             CERTIFICATES[row.name](net, NOISY.rows(), NOISY.y, arithmetic="float32")
         return
     for p in row.powers:
-        net, X, y = neuron(p)
-        real = CERTIFICATES[row.name](net, X, y)
-        executed = CERTIFICATES[row.name](net.float(), X.float(), y.float(), arithmetic="float32")
+        net, X, y = known(row, p)
+        real, labels = CERTIFICATES[row.name](net, X, y), y if row.sub_classes else y.float()
+        executed = CERTIFICATES[row.name](net.float(), X.float(), labels, arithmetic="float32")
         assert (executed <= real * (1 + 1e-6)).all() and (executed > 0).all()
 
 
 def test_the_tightest_without_branching_follows_the_power_and_the_norm() -> None:
     for p, norm, name in ((1.0, 2.0, "krylov"), (1.5, 2.0, "linear-or-lipschitz"), (3.0, 1.0, "linear-or-lipschitz")):
-        assert without_branching(neuron(p)[0], norm) is CERTIFICATES[name]
-    assert without_branching(torch.nn.Linear(2, 2), 2.0) is None
+        assert applicable(WITHOUT_BRANCHING, neuron(p)[0], norm) is CERTIFICATES[name]
+        assert applicable(WITHOUT_BRANCHING, coordinates(p)[0], norm) is CERTIFICATES[f"sub-classes-{name}"]
+    assert applicable(WITHOUT_BRANCHING, torch.nn.Linear(2, 2), 2.0) is None
+
+
+def test_any_sub_class_of_the_own_class_proves_the_class_where_it_wins() -> None:
+    # x_0 = 5 and x_1 = 4.5 against x_2 = 1: the second sub-class alone proves (4.5 - 1)/sqrt(2), the winner 4/sqrt(2).
+    net, X, y = coordinates(2.0)[0], torch.tensor([[5.0, 4.5, 1.0]]).double(), torch.zeros(1, dtype=torch.int64)
+    certificate = CERTIFICATES["sub-classes-branch-and-bound"]
+    for own, gap in ((None, 4.0), (torch.tensor([0]), 4.0), (torch.tensor([1]), 3.5)):
+        found = certificate.radius(Job(net, X, y, own=own))
+        check(found, torch.tensor([gap / 2**0.5], dtype=torch.float64), 2e-3)
 
 
 def test_a_job_keeps_what_it_knows_of_the_points_asked_for() -> None:
     net, X, y = neuron(2.0)
-    rivals = torch.eye(3, dtype=torch.bool)
-    job = Job(net, X, y, budget=Budget(nodes=3), rivals=rivals)
+    rivals, own = torch.eye(3, dtype=torch.bool), torch.arange(3)
+    job = Job(net, X, y, budget=Budget(nodes=3), rivals=rivals, own=own)
     some = job.at(torch.tensor([2, 0]), X[:2])
     assert len(job) == 3 and len(some) == 2 and some.budget == Budget(nodes=3)
     assert torch.equal(some.X, X[[2, 0]]) and torch.equal(some.rivals, rivals[[2, 0]])
+    assert torch.equal(some.own, own[[2, 0]])
     assert torch.equal(some.perturbation, X[:2]) and job.at(torch.tensor([1])).perturbation is None
     assert torch.equal(job.pool_or_points.rows(), X)
