@@ -12,6 +12,7 @@ from polyrelu.nets.ideal import (
     CentreClassifier,
     NearestCentre,
     RobustClassifier,
+    as_polyrelu_net,
     exact_sums,
 )
 from polyrelu.nets.initialisation import INITIALISATIONS
@@ -47,6 +48,7 @@ __all__ = [
     "TanhNet",
     "TwoLayer",
     "as_float64",
+    "as_polyrelu_net",
     "classes_from_json",
     "classes_to_json",
     "exact_sums",

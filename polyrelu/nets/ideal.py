@@ -13,7 +13,7 @@ from typing import Any, final
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from polyrelu.checks import check_power, finite_number, floating_dtype, plain_tensor
 from polyrelu.errors import require
@@ -207,6 +207,11 @@ def _log_norm(row: Tensor) -> Decimal:
     total = math.fsum(parts)
     exact = EXACT.add(Decimal(total), Decimal(math.fsum([*parts, -total])))
     return EXACT.add(EXACT.ln(exact) / 2, EXACT.multiply(exponent, EXACT.ln(2)))
+
+
+def as_polyrelu_net(net: nn.Module) -> nn.Module:
+    """An ideal classifier that is a PolyReLUNet as such; any other module as it is."""
+    return net.as_polyrelu_net() if isinstance(net, AverageClassifier | CentreClassifier) else net
 
 
 def _as_net(W: Tensor, v: Tensor, p: float) -> PolyReLUNet:

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from polyrelu.checks import answer, checked
 from polyrelu.errors import InputError, require
-from polyrelu.nets import AverageClassifier, CentreClassifier, PolyReLUNet, ReadOut, as_float64, inner_net
+from polyrelu.nets import PolyReLUNet, ReadOut, as_float64, as_polyrelu_net, inner_net
 from polyrelu.progress import Progress
 from polyrelu.robust.bracketing.readout import readout_bounds
 from polyrelu.robust.bracketing.strategies import (
@@ -135,7 +135,7 @@ def bracket(
     X, y = check_points(net, X, y)
     X, y = X.detach().double(), y.double() if y.is_floating_point() else y
     plain, why = as_float64(copied(net)).eval(), altered(net)
-    exact = Opaque(plain) if why else _as_polyrelu_net(plain)
+    exact = Opaque(plain) if why else as_polyrelu_net(plain)
     pool = LabelledRows(X, y) if pool is None else pool
     check_pool(pool, X, y)
     with torch.no_grad():
@@ -236,11 +236,6 @@ def _check_margins(net: nn.Module, margin: Tensor) -> None:
     where, given = f"margin of X[{strange[0]}]", f"{margin[strange[0]]:g}"
     wanted = f"a finite number ({len(strange)} rows have none); scale X or the net to avoid overflow"
     raise InputError(f"{where}={given}: expected {wanted}.")
-
-
-def _as_polyrelu_net(net: nn.Module) -> nn.Module:
-    """Ideal classifiers that are PolyReLUNets, as such."""
-    return net.as_polyrelu_net() if isinstance(net, (AverageClassifier, CentreClassifier)) else net
 
 
 def _statuses(found: Bounds, right: Tensor, tol: float, branched: bool, provable: bool) -> tuple[BracketStatus, ...]:

@@ -25,12 +25,13 @@ from torch import Tensor, nn
 from polyrelu.checks import answer, check_module, plain_tensor
 from polyrelu.data import class_numbers
 from polyrelu.errors import InputError, require
-from polyrelu.nets import Net, PolyReLUNet, as_float64
+from polyrelu.nets import Net, PolyReLUNet, as_float64, as_polyrelu_net
 from polyrelu.robust.bracketing.bracket import Bracket, bracket
 from polyrelu.robust.bracketing.strategies import QUICK_DIRECTIONS
 from polyrelu.robust.certify.contract import Budget
+from polyrelu.robust.certify.table import WITHOUT_BRANCHING, applicable
 from polyrelu.robust.core.external_layers import Flat, OneVersusOne
-from polyrelu.robust.core.integrity import NETS, altered
+from polyrelu.robust.core.integrity import altered
 from polyrelu.robust.core.margin import check_points, margin_of
 from polyrelu.robust.core.model_copy import QUERY
 from polyrelu.robust.core.norms import check_norm, dual
@@ -115,7 +116,7 @@ def label_codes(y: Any, classes: Any, logits: int) -> Tensor:
 
 def provable(net: nn.Module) -> bool:
     """Does the bracket prove anything of it?"""
-    return any(type(net) is kind for kind in NETS) and not altered(net)
+    return not altered(net) and applicable(WITHOUT_BRANCHING, as_polyrelu_net(net), 2.0) is not None
 
 
 def is_linear(module: nn.Module) -> bool:
