@@ -27,7 +27,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from polyrelu.checks.memory import raise_if_memory
 from polyrelu.checks.tensors import check_module, plain_tensor
-from polyrelu.checks.values import is_whole, shown
+from polyrelu.checks.values import is_whole, shown, whole_number
 from polyrelu.errors import InputError
 
 P = ParamSpec("P")
@@ -56,14 +56,16 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
     return call
 
 
-def check_fields(record: Any) -> None:
-    """The same for the fields of a dataclass, in its ``__post_init__``."""
+def check_fields(record: Any, least: int | None = None) -> None:
+    """The same for the fields of a dataclass, in its ``__post_init__``; whole numbers are >= ``least`` if given."""
     kind: Any = type(record)
     checks = _checks_of(kind)
     for field in fields(record):
         given = getattr(record, field.name)
         if field.name in checks and given is not field.default:
             object.__setattr__(record, field.name, _one(field.name, given, *checks[field.name]))
+        if least is not None and field.type in (int, "int"):
+            whole_number(field.name, getattr(record, field.name), least)
 
 
 def _one(name: str, value: Any, check: Check, expected: str) -> Any:

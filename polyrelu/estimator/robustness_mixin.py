@@ -19,7 +19,6 @@ from polyrelu.robust import (
     QUICK_DIRECTIONS,
     Arithmetic,
     AttackResult,
-    AttackStatus,
     Bracket,
     BracketStatus,
     Budget,
@@ -151,13 +150,7 @@ class RobustnessMixin:
         length, step = recheck(changed, points, found.radius, found.perturbation)
         if radius is not None:
             length = torch.where(length <= radius * (1 + 1e-9), length, torch.inf)
-        good = length.isfinite()
-        status = [AttackStatus.ALREADY_WRONG if one == 0 else AttackStatus.BROKEN for one in length.tolist()]
-        status = [
-            one if bounds_at_radius else AttackStatus.HELD
-            for one, bounds_at_radius in zip(status, good.tolist(), strict=True)
-        ]
-        return AttackResult(step * good[:, None], length, good, tuple(status), found.evaluations)
+        return AttackResult(step * length.isfinite()[:, None], length, found.evaluations)
 
     def _arithmetic(self) -> Arithmetic:
         """The one `predict` runs in."""

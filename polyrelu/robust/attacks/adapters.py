@@ -9,21 +9,16 @@ from typing import final
 import torch
 from torch import Tensor
 
-from polyrelu.checks import check_fields, whole_numbers
 from polyrelu.robust.attacks.contract import Attack, MinimalAttack, RadiusAttack
 from polyrelu.robust.attacks.line_search import first_crossing, shrink
 from polyrelu.robust.attacks.starts import Anchor
 from polyrelu.robust.attacks.task import AttackTask, BestFound
 
 
-class Adapter:
+class Adapter(Attack):
     """First base of an attack made from another: the norms, targets and starts of ``attack``."""
 
     attack: Attack
-
-    def __post_init__(self) -> None:
-        """Check the settings."""
-        check_fields(self)
 
     @property
     def norms(self) -> tuple[float, ...]:
@@ -51,11 +46,6 @@ class Minimal(Adapter, MinimalAttack):
 
     attack: RadiusAttack
     rounds: int = 10
-
-    def __post_init__(self) -> None:
-        """Check the settings."""
-        super().__post_init__()
-        whole_numbers(rounds=self.rounds)
 
     def search(self, task: AttackTask, Z: Tensor) -> None:
         """Bisection between 0 and the shortest known, attacking at the middle."""

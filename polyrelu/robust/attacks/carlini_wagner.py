@@ -8,7 +8,7 @@ from typing import final
 import torch
 from torch import Tensor
 
-from polyrelu.checks import check_fields, positive_numbers, whole_numbers
+from polyrelu.checks import positive_numbers
 from polyrelu.errors import require
 from polyrelu.robust.attacks.contract import MinimalAttack
 from polyrelu.robust.attacks.gradient_attack import GradientAttack
@@ -42,8 +42,7 @@ class CarliniWagner(GradientAttack, MinimalAttack):
 
     def __post_init__(self) -> None:
         """Check the settings."""
-        check_fields(self)
-        whole_numbers(steps=self.steps, searches=self.searches, starts=len(self.starts))
+        super().__post_init__()
         positive_numbers(rate=self.rate, first=self.first)
         require(self.kappa >= 0, "kappa", self.kappa, "a number >= 0")
 

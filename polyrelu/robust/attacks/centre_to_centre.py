@@ -9,7 +9,6 @@ from typing import final
 import torch
 from torch import Tensor
 
-from polyrelu.checks import check_fields, whole_numbers
 from polyrelu.robust.attacks.centre_choice import check_centres, known_centres, ray_ends
 from polyrelu.robust.attacks.contract import MinimalAttack
 from polyrelu.robust.attacks.line_search import first_crossing
@@ -34,8 +33,7 @@ class CentreToCentre(MinimalAttack):
 
     def __post_init__(self) -> None:
         """Check the settings."""
-        check_fields(self)
-        whole_numbers(samples=self.samples, others=self.others)
+        super().__post_init__()
         check_centres(self.centres, self.labels)
 
     def anchors(self, task: AttackTask) -> Iterator[Anchor]:

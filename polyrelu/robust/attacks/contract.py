@@ -19,7 +19,7 @@ from typing import final
 import torch
 from torch import Tensor, nn
 
-from polyrelu.checks import checked, seed_number, whole_number
+from polyrelu.checks import check_fields, checked, seed_number, whole_number
 from polyrelu.errors import require
 from polyrelu.robust.attacks.line_search import shrink
 from polyrelu.robust.attacks.starts import Anchor
@@ -27,7 +27,7 @@ from polyrelu.robust.attacks.task import AttackTask, BestFound, CountedScore
 from polyrelu.robust.core.margin import Score, check_points
 from polyrelu.robust.core.norms import check_norm, lengths
 from polyrelu.robust.core.pool import PoolSource, pool_of
-from polyrelu.robust.core.result import AttackResult, AttackStatus
+from polyrelu.robust.core.result import AttackResult
 
 NUMBERS_AT_ONCE = 2**22  # in one block of rows when no batch is given
 
@@ -36,6 +36,10 @@ Box = tuple[float, float]
 
 class Attack(ABC):
     """What both kinds have in common: subclass `RadiusAttack` or `MinimalAttack`, as a final frozen dataclass."""
+
+    def __post_init__(self) -> None:
+        """Check the settings: they are what their annotations say, and whole numbers are >= 1."""
+        check_fields(self, least=1)
 
     @property
     def norms(self) -> tuple[float, ...]:
@@ -187,18 +191,11 @@ def _run(attack: Attack, task: AttackTask, batch: int | None) -> AttackResult:
         starts = len(_starts(attack, task.take(rows[:1])))
         for block in _blocks(rows, batch or max(1, NUMBERS_AT_ONCE // (dim * starts))):
             perturbation[block], size[block] = _attack_block(attack, task.take(block))
-    status = tuple(_status(w, s) for w, s in zip(wrong.tolist(), size.tolist(), strict=True))
-    return AttackResult(perturbation, size, size.isfinite(), status, task.score.rows)
+    return AttackResult(perturbation, size, task.score.rows)
 
 
 def _blocks(rows: Tensor, most: int) -> Iterator[Tensor]:
     return (rows[begin : begin + most] for begin in range(0, len(rows), most))
-
-
-def _status(wrong: bool, size: float) -> AttackStatus:
-    if wrong:
-        return AttackStatus.ALREADY_WRONG
-    return AttackStatus.BROKEN if math.isfinite(size) else AttackStatus.HELD
 
 
 def _starts(attack: Attack, task: AttackTask) -> list[tuple[Tensor, Tensor]]:

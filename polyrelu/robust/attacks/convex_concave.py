@@ -17,7 +17,6 @@ from typing import Any, NamedTuple, cast, final
 import torch
 from torch import Tensor, nn
 
-from polyrelu.checks import check_fields, whole_numbers
 from polyrelu.errors import require
 from polyrelu.nets import AverageClassifier, CentreClassifier, PolyReLUNet, as_float64
 from polyrelu.robust.attacks.contract import MinimalAttack
@@ -40,11 +39,6 @@ class ConvexConcave(MinimalAttack):
     """
 
     starts: int = 8
-
-    def __post_init__(self) -> None:
-        """Check the settings."""
-        check_fields(self)
-        whole_numbers(starts=self.starts)
 
     @property
     def norms(self) -> tuple[float, ...]:

@@ -188,6 +188,5 @@ def decision_attack(
     found = walk(score, X, labels, pool=said, seed=seed, batch=batch)
     better = found.radius < lines.radius
     radius = torch.where(better, found.radius, lines.radius)
-    status = tuple(b if yes else a for a, b, yes in zip(lines.status, found.status, better.tolist(), strict=True))
     perturbation = torch.where(better[:, None], found.perturbation, lines.perturbation)
-    return AttackResult(perturbation, radius, radius.isfinite(), status, lines.evaluations + found.evaluations)
+    return AttackResult(perturbation, radius, lines.evaluations + found.evaluations)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import chain
 
-from polyrelu.checks import check_fields, whole_numbers
+from polyrelu.checks import whole_number
+from polyrelu.robust.attacks.contract import Attack
 from polyrelu.robust.attacks.losses import Loss
 from polyrelu.robust.attacks.starts import Anchor, Start
 from polyrelu.robust.attacks.task import AttackTask
 
 
-class GradientAttack:
+class GradientAttack(Attack):
     """First base of an attack, whose dataclass has these fields."""
 
     steps: int
@@ -20,8 +21,8 @@ class GradientAttack:
 
     def __post_init__(self) -> None:
         """Check the settings."""
-        check_fields(self)
-        whole_numbers(steps=self.steps, starts=len(self.starts))
+        super().__post_init__()
+        whole_number("starts", len(self.starts))
 
     @property
     def targeted(self) -> bool:

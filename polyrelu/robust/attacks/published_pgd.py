@@ -9,7 +9,7 @@ from typing import final
 import torch
 from torch import Tensor
 
-from polyrelu.checks import check_fields, positive_numbers, whole_numbers
+from polyrelu.checks import positive_numbers
 from polyrelu.robust.attacks.contract import RadiusAttack
 from polyrelu.robust.attacks.losses import EXPONENTIAL
 from polyrelu.robust.attacks.starts import Anchor, Zero
@@ -38,8 +38,7 @@ class PublishedPGD(RadiusAttack):
 
     def __post_init__(self) -> None:
         """Check the settings."""
-        check_fields(self)
-        whole_numbers(steps=self.steps, mean_over=self.mean_over)
+        super().__post_init__()
         positive_numbers(step=self.step, guard=self.guard)
 
     @property

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from polyrelu.checks import check_fields, whole_numbers
+from polyrelu.checks import check_fields
 from polyrelu.robust.attacks.losses import TARGETED
 from polyrelu.robust.attacks.task import AttackTask
 
@@ -25,6 +25,10 @@ Anchor = tuple[Tensor, Tensor | None]  # points (n, D), and the classes (n,) the
 
 class Start(ABC):
     """Points to begin at, one set after another; an attack at a radius begins on the way to them, inside its ball."""
+
+    def __post_init__(self) -> None:
+        """Check the settings: they are what their annotations say, and whole numbers are >= 1."""
+        check_fields(self, least=1)
 
     @abstractmethod
     def anchors(self, task: AttackTask) -> Iterator[Anchor]:
@@ -48,11 +52,6 @@ class Random(Start):
 
     starts: int = 1
 
-    def __post_init__(self) -> None:
-        """Check the settings."""
-        check_fields(self)
-        whole_numbers(starts=self.starts)
-
     def anchors(self, task: AttackTask) -> Iterator[Anchor]:
         """``starts`` random points."""
         spread = float((task.pool.X - task.pool.X.mean(dim=0)).square().mean().sqrt()) or 1.0
@@ -71,8 +70,7 @@ class Towards(Start):
 
     def __post_init__(self) -> None:
         """Check the settings."""
-        check_fields(self)
-        whole_numbers(least=0, samples=self.samples)
+        check_fields(self, least=0)
 
     def anchors(self, task: AttackTask) -> Iterator[Anchor]:
         """The same points for all rows of one class."""
@@ -92,11 +90,6 @@ class LikeliestRivals(Start):
     """x itself, towards each of the ``count`` classes whose margin, linearised at x, falls lowest inside the ball."""
 
     count: int = 3
-
-    def __post_init__(self) -> None:
-        """Check the settings."""
-        check_fields(self)
-        whole_numbers(count=self.count)
 
     def anchors(self, task: AttackTask) -> Iterator[Anchor]:
         """X, once for each class."""

@@ -64,13 +64,11 @@ def strongest(
     radius = radius.expand(len(X)) if radius.ndim == 0 else radius
     first, *others = cascade(check_norm(norm))
     found = first(net, X, y, radius=radius, norm=norm, bounds=bounds, pool=pool, seed=seed)
-    perturbation, size, status, evaluations = found.perturbation, found.radius, list(found.status), found.evaluations
+    perturbation, size, evaluations = found.perturbation, found.radius, found.evaluations
     for attack in others if len(set(pool.y.tolist())) > 1 else others[:-1]:
         left = size.isinf().nonzero()[:, 0]
         if not len(left):
             break
         more = attack(net, X[left], y[left], radius=radius[left], norm=norm, bounds=bounds, pool=pool, seed=seed)
         perturbation[left], size[left], evaluations = more.perturbation, more.radius, evaluations + more.evaluations
-        for place, one in zip(left.tolist(), more.status, strict=True):
-            status[place] = one
-    return AttackResult(perturbation, size, size.isfinite(), tuple(status), evaluations)
+    return AttackResult(perturbation, size, evaluations)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
@@ -21,7 +22,7 @@ class AttackStatus(Enum):
 
     BROKEN = "The perturbation found changes the decision."
     ALREADY_WRONG = "The point is misclassified without any perturbation: radius 0."
-    HELD = "No perturbation was found; this proves nothing."
+    UNBROKEN = "No perturbation was found; this proves nothing."
 
 
 @final
@@ -31,16 +32,28 @@ class AttackResult:
 
     perturbation : (n, D), in the dtype of X; zero for points already wrong, and where nothing was found
     radius : (n,) float64, norm of (x + perturbation) - x; 0 where already wrong; inf where nothing was found
-    success : (n,) bool, margin(x + perturbation) <= 0
-    status : one `AttackStatus` per point
     evaluations : forward or gradient passes over one point, summed over points
     """
 
     perturbation: Tensor
     radius: Tensor
-    success: Tensor
-    status: tuple[AttackStatus, ...]
     evaluations: int
+
+    @property
+    def success(self) -> Tensor:
+        """(n,) bool, margin(x + perturbation) <= 0."""
+        return self.radius.isfinite()
+
+    @property
+    def status(self) -> tuple[AttackStatus, ...]:
+        """One `AttackStatus` per point."""
+        return tuple(_status(length) for length in self.radius.tolist())
+
+
+def _status(length: float) -> AttackStatus:
+    if length == 0:
+        return AttackStatus.ALREADY_WRONG
+    return AttackStatus.BROKEN if math.isfinite(length) else AttackStatus.UNBROKEN
 
 
 def recheck(changed: Changed, X: Tensor, radius: Tensor, step: Tensor) -> tuple[Tensor, Tensor]:

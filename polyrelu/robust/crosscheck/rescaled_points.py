@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from polyrelu.errors import require
 from polyrelu.robust.core.margin import Score, check_points, margin_of
 from polyrelu.robust.core.norms import NORMS, check_norm, lengths, steepest
-from polyrelu.robust.core.result import AttackResult, AttackStatus
+from polyrelu.robust.core.result import AttackResult
 
 HALF_WIDTH = 8.0  # half-width of the box, in units, for attacks that choose their own radius
 RAY_LENGTHS = 4  # lengths tried along the gradient when looking for the unit, each twice the last
@@ -105,11 +105,7 @@ class RescaledPoints:
         perturbation[self.right] = torch.where(flips[:, None], d, 0.0)
         radius = torch.zeros(len(self.X), dtype=torch.float64, device=self.X.device)
         radius[self.right] = torch.where(flips, size, torch.inf)
-        status = tuple(
-            AttackStatus.ALREADY_WRONG if r == 0 else AttackStatus.BROKEN if r < torch.inf else AttackStatus.HELD
-            for r in radius.tolist()
-        )
-        return AttackResult(perturbation, radius, radius < torch.inf, status, self.passes)
+        return AttackResult(perturbation, radius, self.passes)
 
     def _unit(self, margin: Tensor) -> Tensor:
         with torch.enable_grad():

@@ -66,7 +66,7 @@ def test_constant_nets_and_one_class_predictions_hold(attack, classes):
 
     y = Y if classes == 1 else torch.tensor([0, 0, 1, 2])
     found = call(attack, constant, y=y)
-    held, wrong = AttackStatus.HELD, AttackStatus.ALREADY_WRONG
+    held, wrong = AttackStatus.UNBROKEN, AttackStatus.ALREADY_WRONG
     assert found.status == (held, held, wrong, wrong)
     assert found.radius.tolist() == [math.inf, math.inf, 0, 0] and (found.perturbation == 0).all()
 

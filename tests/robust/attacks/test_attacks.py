@@ -397,4 +397,4 @@ def test_a_radius_for_each_point():
     found = PGD()(net, X, y, radius=radius, pool=POOL)
     assert torch.equal(found.success, torch.arange(8) % 2 == 1)
     assert (found.radius[found.success] <= radius[found.success]).all()
-    assert set(found.status) == {AttackStatus.BROKEN, AttackStatus.HELD}
+    assert set(found.status) == {AttackStatus.BROKEN, AttackStatus.UNBROKEN}

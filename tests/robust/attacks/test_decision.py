@@ -134,7 +134,7 @@ def test_every_answer_is_decided_otherwise_and_repeats():
 def test_wrong_points_have_radius_zero_and_a_constant_is_never_broken():
     X, y = clouds()
     found = decision_attack(lambda rows: np.full(len(rows), "left"), torch.from_numpy(X[:4]), y[:4], classes=NAMES[:2])
-    expected = {"left": AttackStatus.HELD, "right": AttackStatus.ALREADY_WRONG}
+    expected = {"left": AttackStatus.UNBROKEN, "right": AttackStatus.ALREADY_WRONG}
     assert list(found.status) == [expected[name] for name in y[:4]]
     assert found.radius.tolist() == [torch.inf, 0, torch.inf, 0]
 

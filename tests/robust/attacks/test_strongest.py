@@ -116,7 +116,7 @@ def test_points_already_wrong_and_radii_of_their_own():
     radius = torch.full((len(X),), 50.0)
     radius[1] = 1e-4
     found = strongest(net, X, y, radius)
-    kinds = [AttackStatus.ALREADY_WRONG, AttackStatus.HELD, AttackStatus.BROKEN]
+    kinds = [AttackStatus.ALREADY_WRONG, AttackStatus.UNBROKEN, AttackStatus.BROKEN]
     assert list(found.status[:3]) == kinds and found.radius[:2].tolist() == [0, math.inf]
 
 

@@ -133,7 +133,7 @@ def test_a_constant_score_is_held(name, outputs):
     score = (lambda x: 0 * x.sum(1) + 1) if outputs == 1 else (lambda x: 0 * x.sum(1, keepdim=True) + row)
     X, y = torch.randn(2, 4), torch.ones(2) if outputs == 1 else torch.zeros(2, dtype=torch.int64)
     result = attack(name, score, X, y)
-    assert result.status == (AttackStatus.HELD,) * 2
+    assert result.status == (AttackStatus.UNBROKEN,) * 2
     assert result.radius.isinf().all() and not result.success.any() and not result.perturbation.any()
 
 
@@ -143,7 +143,7 @@ def test_a_success_that_does_not_flip_is_held():
     away = torch.autograd.functional.jacobian(lambda x: (y * score(x)).sum(), X)
     away = -away / lengths(away, 2.0)[:, None] * exact(2.0)[0][:, None]
     result = points.result(away * torch.tensor([1.001, 0.999, torch.nan], dtype=torch.float64)[:, None])
-    assert result.status == (AttackStatus.BROKEN, AttackStatus.HELD, AttackStatus.HELD)
+    assert result.status == (AttackStatus.BROKEN, AttackStatus.UNBROKEN, AttackStatus.UNBROKEN)
     assert result.radius[0] == lengths((X + result.perturbation) - X, 2.0)[0]
 
 
