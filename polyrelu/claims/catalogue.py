@@ -16,16 +16,11 @@ LISTS = (
     "mmv24.claims",
     "mv24.claims",
     "mv25.claims",
-    "averaging",
-    "averaging_breaking",
-    "averaging_scaling",
     "ll20.claims",
     "llwa21.claims",
     "lpll25.claims",
     "fvbs23.claims",
     "vys22.claims",
-    "averaging_images",
-    "averaging_resnets",
     "errata.claims",
 )  # modules with a tuple CLAIMS; those of a paper import no experiment
 

@@ -1,7 +1,7 @@
 """What Li et al. (ICLR 2025) say, and where our numbers must lie for it to hold."""
 
-from polyrelu.claims.lpll25.claims import talk
+from polyrelu.claims.lpll25.claims import images, mixture, talk
 
-CLAIMS = (*talk.CLAIMS,)
+CLAIMS = (*mixture.CLAIMS, *images.CLAIMS, *talk.CLAIMS)
 
 __all__ = ["CLAIMS"]

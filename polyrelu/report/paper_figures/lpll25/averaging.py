@@ -11,30 +11,29 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter
 
-from polyrelu.claims.averaging import AVERAGED, NETS, RULES
-from polyrelu.claims.averaging_breaking import PAPER, PUBLISHED
-from polyrelu.claims.averaging_scaling import CLUSTERS
+from polyrelu.claims import Measured, Quantity, Values
+from polyrelu.claims.lpll25 import AVERAGED, CLUSTERS, DECOUPLED, DIM, FIG3, NETS, OWN, READ_OUT, SUMMED
 from polyrelu.report.figures.style import BLACK, BLUE, DASHED, DOTTED, GREEN, GREY, VERMILION, canvas, figure_style
 from polyrelu.report.paper_figures import panels
 from polyrelu.report.paper_figures.figure import PaperFigure, Results, Run
 
 COLOURS = dict(zip(NETS, (VERMILION, GREEN, BLUE), strict=True))
 SIDES = {"attacked": ("upper", 5.0, 0.35), "certified": ("lower", 1.6, 1.0)}
-PGD = {"PGD on the read-out": (0, (1, 1.5)), "PGD on the own loss": DASHED}
+PGD = {READ_OUT: (0, (1, 1.5)), OWN: DASHED}
 
 
 @figure_style()
 def averaging(results: Results) -> Figure:
     """Cosine matrices, radii against the number of clusters, robust accuracy."""
-    trained = panels.runs_of(results, "averaging.learned")
+    trained = panels.runs_of(results, "lpll25.features.learned")
     figure = canvas((10, 9.6), "Class labels teach averages, cluster labels single clusters")
     grid = figure.add_gridspec(
         2, 3, left=0.075, right=0.98, top=0.9, bottom=0.125, hspace=0.3, wspace=0.34, height_ratios=(1, 1.35)
     )
-    for place, (name, words) in enumerate(((AVERAGED, "a  Class labels"), ("decoupled", "b  Cluster labels"))):
+    for place, (name, words) in enumerate(((AVERAGED, "a  Class labels"), (DECOUPLED, "b  Cluster labels"))):
         _cosines(figure.add_subplot(grid[0, place]), trained, name, words)
-    _radii(figure.add_subplot(grid[0, 2]), panels.runs_of(results, "averaging_scaling.clusters"))
-    _accuracy(figure.add_subplot(grid[1, :]), panels.runs_of(results, "averaging_breaking.curves"))
+    _radii(figure.add_subplot(grid[0, 2]), panels.measured(results, "lpll25.scaling.clusters"))
+    _accuracy(figure.add_subplot(grid[1, :]), panels.measured(results, "lpll25.robust_accuracy.curves"))
     return figure
 
 
@@ -53,10 +52,11 @@ def _cosines(panel: Axes, runs: Sequence[Run], name: str, title: str) -> None:
     panel.set_title(f"{title}: cos(w, μ)", loc="left")
 
 
-def _radii(panel: Axes, runs: Sequence[Run]) -> None:
+def _radii(panel: Axes, runs: Sequence[Measured]) -> None:
     for name, colour in COLOURS.items():
         if runs:
-            medians = [[run["medians"][name] for run in panels.select(runs, k=k)] for k in CLUSTERS]
+            quantities = [Quantity("median radius over √d", k=k, net=name, way="broken") for k in CLUSTERS]
+            medians = [panels.values_of(runs, one) for one in quantities]
             panels.band(panel, CLUSTERS, np.transpose(medians), colour, marker="o", ms=5, label=name)
     for line in ([k**-0.5 for k in CLUSTERS], [(1 + k / 2) ** -0.5 for k in CLUSTERS], [0.5**0.5] * len(CLUSTERS)):
         panel.plot(CLUSTERS, line, color=BLACK, lw=1, ls=DOTTED, zorder=1)
@@ -70,27 +70,24 @@ def _radii(panel: Axes, runs: Sequence[Run]) -> None:
     panel.set_title("c  Median radius over √d", loc="left")
 
 
-def _accuracy(panel: Axes, runs: Sequence[Run]) -> None:
-    radii = np.linspace(0, 0.9, 1801)
+def _accuracy(panel: Axes, found: Sequence[Measured]) -> None:
+    radii, runs = np.linspace(0, 0.9, 1801), [one.data for one in found]
     for name, colour in COLOURS.items():
         for side, width, alpha in SIDES.values():
             if runs:
                 broken = [np.array(run[name][side]) / math.sqrt(run["dim"]) for run in runs]
-                shares = [
-                    panels.share_beyond(found, radii, run["points"]) for found, run in zip(broken, runs, strict=True)
-                ]
+                shares = [panels.share_beyond(one, radii, run["points"]) for one, run in zip(broken, runs, strict=True)]
                 panel.fill_between(
                     radii, np.min(shares, axis=0), np.max(shares, axis=0), color=colour, alpha=0.15, lw=0
                 )
                 panel.plot(radii, np.mean(shares, axis=0), color=colour, lw=width, alpha=alpha)
+        x = [radius / math.sqrt(DIM) for radius in FIG3[name]]
         for how, style in PGD.items():
-            lines = np.array([run[name][how] for run in runs if how in run[name]])
-            if len(lines):
-                x, y = lines.mean(axis=0).T
-                panel.plot(x / math.sqrt(runs[0]["dim"]), y, color=colour, lw=1.2, ls=style)
-    for name, colour in ((AVERAGED, VERMILION), (RULES["sum"], BLACK)):
-        points = PUBLISHED[name]
-        panels.published_marks(panel, [radius / PAPER for radius in points], points.values(), colour)
+            if found and (name, how) != (AVERAGED, OWN):
+                lines = [[*Values(one.values).along("radius", "accuracy", net=name, way=how).values()] for one in found]
+                panel.plot(x, np.mean(lines, axis=0), color=colour, lw=1.2, ls=style)
+    for name, colour in ((AVERAGED, VERMILION), (SUMMED, BLACK)):
+        panels.published_marks(panel, [r / math.sqrt(DIM) for r in FIG3[name]], FIG3[name].values(), colour)
     for run in runs[:1]:
         k = run["clusters"]
         for square, words in ((1 / k, "√(d/k)"), (2 / (2 + k), "√(d/(1 + k/2))"), (0.5, "√(d/2)")):

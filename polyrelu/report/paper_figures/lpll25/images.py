@@ -6,20 +6,21 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from polyrelu.claims.averaging_images import OWN, PUBLISHED, READ_OUT, STRONGEST
+from polyrelu.claims import Measured, Quantity, Values
+from polyrelu.claims.lpll25 import FIG3_IMAGES, LOGIT, ODDS, OWN, READ_OUT, STRONGEST, SUM, TEN, TWO
 from polyrelu.report.figures.heatmap import heatmap
 from polyrelu.report.figures.style import BLACK, BLUE, GREEN, GREY, VERMILION, canvas, figure_style
 from polyrelu.report.paper_figures.figure import PaperFigure, Results, Run
-from polyrelu.report.paper_figures.panels import band, percent_axis, published_marks, runs_of
+from polyrelu.report.paper_figures.panels import band, measured, percent_axis, published_marks, runs_of
 
 TITLES = {"parity": "Odd or even (C10)", "halves": "First or last five classes (C11, C12)"}
 IMAGES = {"digits": "8 × 8 digits", "mnist-full": "MNIST", "cifar10": "CIFAR-10"}
-LINES = (  # whose accuracy, under which attack, colour, dashes
-    ("two labels", OWN, VERMILION, "-"),
-    ("ten labels (odds)", OWN, BLUE, "-"),
-    ("ten labels (odds)", READ_OUT, BLUE, "--"),
-    ("ten labels (sum)", OWN, GREEN, "-"),
-    ("ten labels (sum)", READ_OUT, GREEN, "--"),
+LINES = (  # trained with which labels, read out how, in words, under which attack, colour, dashes
+    (TWO, LOGIT, "two labels", OWN, VERMILION, "-"),
+    (TEN, ODDS, "ten labels (odds)", OWN, BLUE, "-"),
+    (TEN, ODDS, "ten labels (odds)", READ_OUT, BLUE, "--"),
+    (TEN, SUM, "ten labels (sum)", OWN, GREEN, "-"),
+    (TEN, SUM, "ten labels (sum)", READ_OUT, GREEN, "--"),
 )
 
 
@@ -31,33 +32,34 @@ def images(results: Results) -> Figure:
         2, 2, left=0.075, right=0.95, top=0.91, bottom=0.06, hspace=0.46, wspace=0.2, height_ratios=(1.12, 1)
     )
     for column, task in enumerate(TITLES):
-        _curves(
-            figure.add_subplot(grid[0, column]), task, runs_of(results, f"averaging_images.{task}"), legend=column == 0
-        )
-    cosines = [run["cosines"] for run in runs_of(results, "averaging_images.halves") if "cosines" in run]
-    for column, labels in enumerate(("two", "ten")):
+        _curves(figure.add_subplot(grid[0, column]), task, measured(results, f"lpll25.images.{task}"), column == 0)
+    cosines = [run["cosines"] for run in runs_of(results, "lpll25.images.halves") if "cosines" in run]
+    for column, labels in enumerate((TWO, TEN)):
         _cosines(figure, figure.add_subplot(grid[1, column]), labels, cosines)
     return figure
 
 
-def _curves(panel: Axes, task: str, runs: list[Run], legend: bool) -> None:
-    for who, how, colour, dashes in LINES:
-        mine = [run for run in runs if f"{who}, clean" in run["accuracy"]]
+def _curves(panel: Axes, task: str, runs: list[Measured], legend: bool) -> None:
+    for net, readout, words, attack, colour, dashes in LINES:
+        clean = Quantity("accuracy", attack="clean", net=net, readout=readout)
+        mine = [(Values(run.values), run.data) for run in runs if clean in run.values]
         if not mine:
             continue
-        radii = mine[0]["radii"]
-        names = [f"{who}, clean", *(f"{who}, {how} at {r:g}" for r in radii)]
-        heights = np.array([[run["accuracy"][name] for name in names] for run in mine])
-        x, label = [0.0, *radii], f"{who}, {how}"
-        band(panel, x, heights, colour, alpha=0.1, ls=dashes, lw=1.7, label=label)
-        strong = [run["accuracy"][f"{who}, {STRONGEST} at {run['radius']:g}"] for run in mine]
-        if how == OWN:
-            panel.plot(mine[0]["radius"], np.mean(strong), "X", color=colour, mec="white", ms=9, zorder=3)
-    if runs and runs[0]["images"] != "digits":
-        for side, colour in ((0, BLUE), (1, VERMILION)):
-            known = [pair[side] for pair in PUBLISHED[task].values()]
-            published_marks(panel, PUBLISHED[task], known, colour, zorder=2)
-    name = f"{IMAGES[runs[0]['images']]}: " if runs else ""
+        lines = [values.along("radius", "accuracy", attack=attack, net=net, readout=readout) for values, _ in mine]
+        heights = [[values[clean], *line.values()] for (values, _), line in zip(mine, lines, strict=True)]
+        band(panel, [0.0, *lines[0]], heights, colour, alpha=0.1, ls=dashes, lw=1.7, label=f"{words}, {attack}")
+        if attack == OWN:
+            radius = mine[0][1]["radius"]
+            strong = Quantity("accuracy", attack=STRONGEST, net=net, radius=radius, readout=readout)
+            panel.plot(
+                radius, np.mean([values[strong] for values, _ in mine]), "X", color=colour, mec="white", ms=9, zorder=3
+            )
+    images = runs[0].data["images"] if runs else ""
+    if images not in ("", "digits"):
+        for net, colour in ((TEN, BLUE), (TWO, VERMILION)):
+            known = FIG3_IMAGES[task][net]
+            published_marks(panel, known, known.values(), colour, zorder=2)
+    name = f"{IMAGES[images]}: " if runs else ""
     panel.set_title(name + TITLES[task], loc="left")
     percent_axis(panel, -0.02, 1.03)
     panel.set_xlabel("l2 radius; cross: strongest attack on the same read-out")
@@ -66,7 +68,7 @@ def _curves(panel: Axes, task: str, runs: list[Run], legend: bool) -> None:
 
 
 def _cosines(figure: Figure, panel: Axes, labels: str, found: list[Run]) -> None:
-    panel.set_title(f"Head with {labels} labels: cosines to mean features (C13)", loc="left")
+    panel.set_title(f"Head with {labels}: cosines to mean features (C13)", loc="left")
     if not found:
         panel.set_axis_off()
         return

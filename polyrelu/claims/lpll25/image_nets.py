@@ -8,46 +8,17 @@ cosine, weight decay 5e-4, batches of 128; the recipe is a third party's, the pa
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import final
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from polyrelu.claims.profile import Profile
+from polyrelu.claims.lpll25.sizes import ImageTask
 from polyrelu.data import Dataset, read, relabel
 from polyrelu.data.images import cached
 from polyrelu.nets import MLP, ResNet
 from polyrelu.train import Until, descend
 
-
-@final
-@dataclass(frozen=True)
-class ImageTask:
-    """One comparison at one size: the set, how its classes are halved, and what is trained and attacked."""
-
-    images: str
-    halves: str
-    epochs: int
-    attacked: int
-    radii: tuple[float, ...]
-    radius: float  # of the strongest attack
-    samples: int | None = None  # images trained on, if not all
-    blocks: tuple[int, ...] = (2, 2, 2, 2)  # of the ResNet; ResNet-18
-    width: int = 64
-
-
-TASKS: dict[Profile, dict[str, ImageTask]] = {
-    "quick": {
-        "parity": ImageTask("digits", "parity", 40, 150, (0.2, 0.4, 0.6, 0.8), 0.4),
-        "halves": ImageTask("digits", "halves", 40, 150, (0.2, 0.4, 0.6, 0.8), 0.4),
-    },
-    "paper": {
-        "parity": ImageTask("mnist-full", "parity", 3, 100, (0.4, 0.8, 1.0, 1.6, 2.0), 1.0),
-        "halves": ImageTask("cifar10", "halves", 12, 100, (0.08, 0.24, 0.4, 0.56, 0.8), 0.4),
-    },
-}
 DIGITS = 1300  # trained on, of 1797
 
 

@@ -14,7 +14,6 @@ with P = max_A A(x), N = max_B B(x), and no point breaks before some B has cross
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple, final
@@ -22,6 +21,8 @@ from typing import NamedTuple, final
 import torch
 from torch import Tensor, nn
 
+from polyrelu.claims.lpll25 import sizes
+from polyrelu.claims.lpll25.sizes import AVERAGED, LARGEST, SUMMED, Recipe
 from polyrelu.claims.profile import Profile
 from polyrelu.claims.setups.mixture_nets import TEST_SEED
 from polyrelu.data import Dataset, OrthonormalMixture
@@ -36,19 +37,7 @@ FEW = 6  # neurons whose subsets are all tried for A; any A gives a proof
 CLOSE = (1.001, 1.01, 1.1)  # a point is attacked at these multiples of what is proven, until it breaks
 
 
-class Recipe(NamedTuple):
-    """d, n, learning rate and steps."""
-
-    dim: int
-    samples: int
-    rate: float
-    steps: int
-
-
-RECIPES: dict[Profile, Recipe] = {"quick": Recipe(512, 500, 0.005, 200), "paper": Recipe(3072, 1000, 0.001, 100)}
-
-
-class Affine(NamedTuple):
+class AffinePieces(NamedTuple):
     """<slope_a, x> + offset_a: (a, D) and (a,)."""
 
     slope: Tensor
@@ -56,7 +45,7 @@ class Affine(NamedTuple):
 
 
 @final
-class TwoSided(nn.Module):
+class TwoSidedNet(nn.Module):
     """f(x) = R_{s_j = +1} relu(<w_j, x> + b_j) - R_{s_j = -1} relu(<w_j, x> + b_j), R = ``rule`` ("sum" or "max")."""
 
     def __init__(self, weight: Tensor, bias: Tensor, signs: Tensor, rule: str) -> None:
@@ -72,31 +61,31 @@ class TwoSided(nn.Module):
         hidden, readout = self.hidden(X), READOUTS[self.rule]
         return readout(hidden[:, self.signs > 0]) - readout(hidden[:, self.signs < 0])
 
-    def pieces(self, side: float, some: bool = False) -> Affine:
+    def pieces(self, side: float, some: bool = False) -> AffinePieces:
         """The affine functions whose maximum is R_{s_j = side} relu, or ``some`` of them; the first one is 0."""
         W, b = self.weight.detach()[self.signs == side], self.bias[self.signs == side]
         if self.rule == "sum" and not (some and len(W) > FEW):
             gates = torch.tensor(list(itertools.product((0.0, 1.0), repeat=len(W)))).to(W)
         else:
             gates = torch.cat([W.new_zeros(1, len(W)), torch.eye(len(W)).to(W)])
-        return Affine(gates @ W, gates @ b)
+        return AffinePieces(gates @ W, gates @ b)
 
     def proven(self, X: Tensor, y: Tensor, *, strictly: bool = False) -> Tensor:
         """Radii (n,) within which y f > 0 (or, ``strictly``, y f >= 0: N = 0 breaks nothing); see the head."""
         radius = torch.zeros_like(y)
         for side in (1.0, -1.0):
             slope, offset = self.pieces(-side)
-            other = Affine(slope[1:], offset[1:]) if strictly else Affine(slope, offset)
+            other = AffinePieces(slope[1:], offset[1:]) if strictly else AffinePieces(slope, offset)
             radius[y == side] = _distance(X[y == side], self.pieces(side, some=True), other)
         return radius
 
-    def inside(self) -> tuple[TwoSided, Tensor]:
+    def inside(self) -> tuple[TwoSidedNet, Tensor]:
         """The same net in coordinates X Q' of the span of its neurons, and Q (q, D): no attack gains by leaving it."""
         Q = torch.linalg.qr(self.weight.detach().T).Q.T
-        return TwoSided(self.weight.detach() @ Q.T, self.bias, self.signs, self.rule), Q
+        return TwoSidedNet(self.weight.detach() @ Q.T, self.bias, self.signs, self.rule), Q
 
 
-def _distance(X: Tensor, own: Affine, other: Affine) -> Tensor:
+def _distance(X: Tensor, own: AffinePieces, other: AffinePieces) -> Tensor:
     """min_B max_A (A(x) - B(x))_+ / |A - B|, (n,); infinite where A - B is constant and > 0."""
     value = (X @ own.slope.T + own.offset)[:, :, None] - (X @ other.slope.T + other.offset)[:, None]
     size = torch.cdist(own.slope, other.slope, compute_mode="donot_use_mm_for_euclid_dist")
@@ -118,22 +107,21 @@ class Pair:
         """Fresh points of the same mixture."""
         return self.mixture.sample(n, seed=TEST_SEED)
 
-    def average(self) -> TwoSided:
-        """The averaged net."""
-        net = self.averaged
-        weight, bias = net.weight.detach(), net.bias.detach()
-        return TwoSided(weight / WIDTH, bias / WIDTH, net.signs, "sum")
-
-    def readout(self, rule: str) -> TwoSided:
-        """The decoupled net with a binary read-out."""
-        weight = self.decoupled.weight.detach()[:, 0]
-        return TwoSided(weight, weight.new_zeros(len(weight)), self.mixture.labels, rule)
+    def nets(self) -> dict[str, TwoSidedNet]:
+        """The averaged net, and the decoupled one with either binary read-out."""
+        one, weight = self.averaged, self.decoupled.weight.detach()[:, 0]
+        none = weight.new_zeros(len(weight))
+        return {
+            AVERAGED: TwoSidedNet(one.weight.detach() / WIDTH, one.bias.detach() / WIDTH, one.signs, "sum"),
+            SUMMED: TwoSidedNet(weight, none, self.mixture.labels, "sum"),
+            LARGEST: TwoSidedNet(weight, none, self.mixture.labels, "max"),
+        }
 
 
 @lru_cache(maxsize=2)
 def trained_pair(profile: Profile, seed: int, k: int = 10, recipe: Recipe | None = None) -> Pair:
     """Both nets by full-batch descent from a start of deviation 1e-5; as published unless a ``recipe`` is given."""
-    dim, samples, rate, steps = recipe or RECIPES[profile]
+    dim, samples, rate, steps = recipe or sizes.RECIPES[profile]
     mixture = OrthonormalMixture(dim, k // 2, k - k // 2, 1.0, scale="sqrt_dim", dtype=torch.float64)
     data = mixture.sample(samples, seed=seed)
     assert data.cluster is not None
@@ -147,53 +135,33 @@ def trained_pair(profile: Profile, seed: int, k: int = 10, recipe: Recipe | None
     return Pair(mixture, data, one, two, (averaged, decoupled))
 
 
-class Radii(NamedTuple):
-    """Proven and broken radii of each point (n,); the second is infinite where no attack succeeded."""
+def radii(net: TwoSidedNet, test: Dataset, train: Dataset, seed: int = 0) -> tuple[Tensor, Tensor]:
+    """How far each point holds in l2, (n,): proven, and broken, infinite where no attack succeeded.
 
-    lower: Tensor
-    upper: Tensor
-
-
-def radii(net: TwoSided, test: Dataset, train: Dataset, seed: int = 0) -> Radii:
-    """How far the points hold: proven, and broken by the strongest attack at that radius and a little more; l2.
-
-    A summed read-out without biases is a PolyReLUNet, whose bracket branch and bound closes to 1 % as a rule.
+    The strongest attack is tried at the proven radius and a little more. A summed read-out without biases is a
+    PolyReLUNet, whose bracket branch and bound closes to 1 % as a rule.
     """
     small, Q = net.inside()
     X, y = test.rows() @ Q.T, test.y
     if net.rule == "sum" and not net.bias.any():
         both = bracket(_as_polyrelu_net(small), X, y, tol=1e-2, budget=Budget(nodes=60))
-        return Radii(both.lower, both.upper)
+        return both.lower, both.upper
     lower, pool = small.proven(X, y), Dataset(train.rows() @ Q.T, train.y)
     upper = torch.full_like(lower, torch.inf)
     for more in CLOSE:
         left = upper.isinf()
         if bool(left.any()):
             upper[left] = strongest(small, X[left], y[left], more * lower[left], pool=pool, seed=seed).radius
-    return Radii(lower, upper)
+    return lower, upper
 
 
-def _as_polyrelu_net(net: TwoSided) -> PolyReLUNet:
+def _as_polyrelu_net(net: TwoSidedNet) -> PolyReLUNet:
     weight = net.weight.detach()
     same = PolyReLUNet(weight.shape[1], len(weight), 1, init="zeros", dtype=weight.dtype)
     same.weight.data, same.output.data = weight, net.signs.to(weight)[None]
     return same
 
 
-def accuracy(radii: Tensor, radius: float) -> float:
-    """Share of points that hold at ``radius``."""
-    return float((radii > radius).double().mean())
-
-
-def pgd(climbed: Callable[[Tensor], Tensor], X: Tensor, radius: float, steps: int = 40) -> Tensor:
-    """x + d, |d| <= radius: ``steps`` steps of 2.5 radius/steps up ``climbed``, a number for each row, from d = 0.
-
-    The rule of the third-party rerun; the paper does not give its own.
-    """
-    Z = X
-    for _ in range(steps):
-        Z = Z.detach().requires_grad_()
-        (slope,) = torch.autograd.grad(climbed(Z).sum(), Z)
-        step = Z.detach() + 2.5 * radius / steps * nn.functional.normalize(slope, eps=1e-30) - X
-        Z = X + step * (radius / step.norm(dim=1, keepdim=True)).clamp(max=1)
-    return Z.detach()
+def right(f: Tensor, y: Tensor) -> float:
+    """Share of points with y f > 0."""
+    return float((y * f > 0).double().mean())

@@ -1,0 +1,150 @@
+"""Ten labels or two, on images: which net is harder to fool, and under which attack (Li et al., ICLR 2025, Fig. 3).
+
+    two labels           log P(+)/P(-), the net's one logit
+    ten labels  (odds)   log sum_{c in +} e^f_c - log sum_{c in -} e^f_c = log P(+)/P(-)
+                (sum)    sum_{c in +} f_c - sum_{c in -} f_c            (the read-out of Li et al. and of the rerun)
+    PGD                  40 steps from a random point of the ball, pixels in [0, 1], up the net's own loss
+                         (cross-entropy of ten classes, or of two) or down the read-out
+
+Any other class lowers the own loss of the ten-class net, also one of the right half: an attack that climbs it does not
+look for what is counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from polyrelu.claims.experiment import Measured, experiment
+from polyrelu.claims.lpll25 import sizes
+from polyrelu.claims.lpll25.heads import head, patterns
+from polyrelu.claims.lpll25.image_nets import halved, needs, pictures, trained
+from polyrelu.claims.lpll25.pgd import pgd
+from polyrelu.claims.lpll25.sizes import CLEAN, LOGIT, ODDS, OWN, READ_OUT, STRONGEST, SUM, TEN, TWO, ImageTask
+from polyrelu.claims.profile import Profile
+from polyrelu.claims.quantity import Key, Quantity, Values
+from polyrelu.robust.attacks import strongest
+
+Score = Callable[[Tensor], Tensor]
+NETS = {"net": (TWO, TEN)}
+DIGITS: Mapping[Profile, int] = {"quick": 3, "paper": 1}
+RESNETS: Mapping[Profile, int] = {"quick": 1, "paper": 3}
+
+
+def _gains(values: Values) -> dict[Key, float]:
+    """Accuracy with ten labels minus accuracy with two, and by how much PGD on the own loss overstates the former."""
+    found: dict[Key, float] = {}
+    for key, value in values.items():
+        place: dict[str, Any] = dict(key.where) if isinstance(key, Quantity) and key.name == "accuracy" else {}
+        if place.pop("net", None) != TEN:
+            continue
+        attack = OWN if place["attack"] == READ_OUT else place["attack"]
+        other = Quantity("accuracy", **{**place, "attack": attack, "net": TWO, "readout": LOGIT})
+        if other in values:
+            found[Quantity("gain by ten labels", **place)] = value - values[other]
+        if place.pop("attack") == STRONGEST:
+            own = values[Quantity("accuracy", attack=OWN, net=TEN, **place)]
+            found[Quantity("overstated by PGD on the own loss of ten labels", **place)] = own - value
+    return found
+
+
+@experiment(over=NETS, repeats=DIGITS, combine=_gains, needs=lambda profile: needs(sizes.PARITY[profile]))
+def parity(profile: Profile, seed: int, net: str) -> Measured:
+    """Odd or even digits."""
+    return robustness(sizes.PARITY[profile], seed, net)[0]
+
+
+@experiment(over=NETS, repeats=DIGITS, combine=_gains, needs=lambda profile: needs(sizes.HALVES[profile]))
+def halves(profile: Profile, seed: int, net: str) -> Measured:
+    """First five classes or last five; and heads on the features of the net with ten labels."""
+    task = sizes.HALVES[profile]
+    found, extractor = robustness(task, seed, net)
+    if net == TWO:
+        return found
+    cosines = {labels: head(extractor, task, labels, seed) for labels in (TWO, TEN)}
+    drawn = {labels: matrix.tolist() for labels, matrix in cosines.items()}
+    return Measured({**found.values, **patterns(cosines)}, {**found.data, "cosines": drawn})
+
+
+@experiment(over=NETS, repeats=RESNETS, combine=_gains, needs=lambda profile: needs(sizes.MNIST))
+def mnist(profile: Profile, seed: int, net: str) -> Measured:
+    """A small ResNet, odd or even digits: 20 000 weights instead of 11 million, a minute or two."""
+    return robustness(sizes.MNIST, seed, net)[0]
+
+
+@experiment(over=NETS, repeats=RESNETS, combine=_gains, needs=lambda profile: needs(sizes.CIFAR10))
+def cifar10(profile: Profile, seed: int, net: str) -> Measured:
+    """A small ResNet, first five classes or last five."""
+    return robustness(sizes.CIFAR10, seed, net)[0]
+
+
+def robustness(task: ImageTask, seed: int, labels: str) -> tuple[Measured, nn.Module]:
+    """Accuracy, clean and under every attack, of a net trained with ten labels or with two; and the net."""
+    train, test = pictures(task, seed)
+    (coarse, signs), (target, _) = halved(train, task), halved(test, task)
+    net = trained(task, coarse if labels == TWO else train, seed)
+    X, y = test.rows(), target.y
+
+    def own(Z: Tensor) -> Tensor:
+        if labels == TWO:
+            return functional.softplus(-y * net(Z))
+        return functional.cross_entropy(net(Z), test.y, reduction="none")
+
+    scores: dict[str, Score] = {LOGIT: net} if labels == TWO else read_outs(net, signs)
+    drawn = {"images": task.images, "radii": task.radii, "radius": task.radius}
+    return Measured(accuracies(task, scores, own, X, y, seed), drawn), net
+
+
+def read_outs(net: nn.Module, signs: Tensor) -> dict[str, Score]:
+    """One logit made of ten, both ways; ``signs`` +1 or -1 for every class."""
+
+    def odds(X: Tensor) -> Tensor:
+        logits: Tensor = net(X)
+        return logits[:, signs > 0].logsumexp(dim=1) - logits[:, signs < 0].logsumexp(dim=1)
+
+    def summed(X: Tensor) -> Tensor:
+        logits: Tensor = net(X)
+        return logits @ signs
+
+    return {ODDS: odds, SUM: summed}
+
+
+def accuracies(
+    task: ImageTask, scores: Mapping[str, Score], own: Score, X: Tensor, y: Tensor, seed: int
+) -> dict[Key, float]:
+    """Share of the points where a score has the sign of y, for every score and attack.
+
+    What PGD breaks at the radius of the strongest attack counts as broken by that attack too.
+    """
+
+    def right(score: Score, Z: Tensor) -> Tensor:
+        with torch.no_grad():
+            return y * score(Z) > 0
+
+    found: dict[Key, Tensor] = {
+        Quantity("accuracy", attack=CLEAN, readout=readout): right(score, X) for readout, score in scores.items()
+    }
+    for r in task.radii:
+        Z = climb(own, X, r, seed)
+        for readout, score in scores.items():
+            holding = found[Quantity("accuracy", attack=OWN, radius=r, readout=readout)] = right(score, Z)
+            if len(scores) > 1:
+                left = right(score, climb(lambda Z, score=score: -y * score(Z), X, r, seed))  # type: ignore[misc]
+                found[Quantity("accuracy", attack=READ_OUT, radius=r, readout=readout)] = left
+                holding = holding & left
+            if r == task.radius:
+                broken = strongest(score, X, y, r, bounds=(0.0, 1.0), seed=seed).success
+                found[Quantity("accuracy", attack=STRONGEST, radius=r, readout=readout)] = holding & ~broken
+    return {key: float(one.double().mean()) for key, one in found.items()}
+
+
+def climb(loss: Score, X: Tensor, radius: float, seed: int) -> Tensor:
+    """Where PGD on ``loss``, one number a point, ends from a random point of the ball."""
+    source = torch.Generator().manual_seed(seed)
+    way = functional.normalize(torch.randn(X.shape, generator=source, dtype=X.dtype))
+    start = (X + radius * torch.rand(len(X), 1, generator=source, dtype=X.dtype) * way).clamp(0, 1)
+    return pgd(loss, X, radius, start=start, bounds=(0, 1))
