@@ -22,7 +22,7 @@ import torch
 from torch import Tensor, nn
 
 from polyrelu.claims.lpll25 import sizes
-from polyrelu.claims.lpll25.sizes import AVERAGED, LARGEST, SUMMED, Recipe
+from polyrelu.claims.lpll25.sizes import AVERAGED, LARGEST, NEVER, SUMMED, Recipe
 from polyrelu.claims.profile import Profile
 from polyrelu.claims.setups.mixture_nets import TEST_SEED
 from polyrelu.data import Dataset, OrthonormalMixture
@@ -31,7 +31,6 @@ from polyrelu.robust import Budget, bracket
 from polyrelu.robust.attacks import strongest
 from polyrelu.train import descend
 
-NEVER = 1e-30  # a loss that ends no run
 WIDTH = 5  # m
 FEW = 6  # neurons whose subsets are all tried for A; any A gives a proof
 CLOSE = (1.001, 1.01, 1.1)  # a point is attacked at these multiples of what is proven, until it breaks

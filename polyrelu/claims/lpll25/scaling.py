@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import normalize
@@ -22,6 +21,7 @@ from polyrelu.claims.lpll25.nets import TwoSidedNet, radii, trained_pair
 from polyrelu.claims.lpll25.sizes import AVERAGED, NETS
 from polyrelu.claims.profile import Profile
 from polyrelu.claims.quantity import Key, Quantity, Values
+from polyrelu.claims.setups.power_law import slope
 from polyrelu.data import Dataset, OrthonormalMixture
 
 
@@ -91,8 +91,7 @@ def _against_clusters(values: Values) -> dict[Key, float]:
     found: dict[Key, float] = {}
     for name in NETS:
         medians = values.along("k", "median radius over √d", net=name, way="broken")
-        slope = np.polyfit(np.log(list(medians)), np.log(list(medians.values())), 1)[0]
-        found[Quantity("slope of the median radius in k", net=name)] = float(slope)
+        found[Quantity("slope of the median radius in k", net=name)] = slope(medians, medians.values())
     for k, median in values.along("k", "median radius over √d", net=AVERAGED, way="broken").items():
         found[Quantity("median radius over √(d/k)", k=k, net=AVERAGED)] = median * math.sqrt(k)
     return found

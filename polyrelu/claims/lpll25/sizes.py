@@ -25,6 +25,7 @@ class Recipe(NamedTuple):
 
 
 RECIPES: Mapping[Profile, Recipe] = {"quick": Recipe(512, 500, 0.005, 200), "paper": Recipe(3072, 1000, 0.001, 100)}
+NEVER = 1e-30  # a loss that ends no run
 POINTS: Mapping[Profile, int] = {"quick": 200, "paper": 400}
 SPLITS = ((5, 5), (6, 4), (9, 1))  # K1 + K2 clusters of the ideal nets
 CLUSTERS = (4, 8, 16, 32)
