@@ -27,7 +27,7 @@ import torch
 from scipy.integrate import solve_ivp
 
 import polyrelu
-from polyrelu.train.gradient_flow import Field, State
+from polyrelu.train.gradient_flow import Field, PolarState
 
 RATE, BATCH, EPOCHS, TARGET = 0.2, 100, 401, 1e-2
 
@@ -128,7 +128,7 @@ def parts(size):
         }.items():
             wall, out = seconds(partial(polyrelu.flow, net, data, until=TARGET, **options))
             print(f"      {name:20s} {wall:7.1f} s {out.evaluations:7.1f} passes {out.counts['moving']:5.0f} rows left")
-        state = State.of(net.polar(), torch.zeros(1))
+        state = PolarState.from_polar(net.polar(), torch.zeros(1))
         X, y = data.rows(), data.y
         field = Field(lambda a, b, X=X: X[a:b], y, loss="exp", p=p)
         plain = polyrelu.PolyReLUNet(data.dim, net.width, p, init="balanced", scale=1e-3)

@@ -21,7 +21,7 @@ from polyrelu.bias import decompose, phases
 from polyrelu.explorer.problem import FlowProblem
 from polyrelu.nets import Polar, PolyReLUNet
 from polyrelu.train import Trajectory, flow
-from polyrelu.train.gradient_flow import State
+from polyrelu.train.gradient_flow import PolarState
 from polyrelu.workflows import FlowSettings
 
 Message = dict[str, Any]
@@ -65,7 +65,7 @@ class Recording:
         self.centred: list[Tensor] = []
         self.last: Callable[[], None] | None = None  # sends the latest moment, if that was not yet sent
 
-    def __call__(self, moment: dict[str, Any], state: State) -> None:
+    def __call__(self, moment: dict[str, Any], state: PolarState) -> None:
         """One more moment."""
         polar = state.polar()
         cosines, logs = polar.u @ self.columns.T, torch.as_tensor(moment["log_contribution"]).double()

@@ -1,20 +1,83 @@
-"""The record of a flow: loss, accuracy and, neuron by neuron, contribution and cosines to what could be learned."""
+"""The record of a run: loss, accuracy and, neuron by neuron, contribution and cosines to what could be learned."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from polyrelu.data import Dataset
 from polyrelu.nets import PolyReLUNet
-from polyrelu.train.stopping import Status, Until
+from polyrelu.train.stopping import RunPoint, Status
+from polyrelu.train.trajectory import History, Trajectory, thinned
+
+LN10 = math.log(10)
+SAME_TIME = 2e-6  # relative difference of two flow times that are taken for one
 
 Products = Callable[[Tensor, Tensor], Tensor]
+
+
+class Recorder:
+    """Moments and copies of the net as a run goes on, perhaps from an earlier one (``after``).
+
+    times : flow times at which to keep a copy
+    levels : log10 losses at which, or just below which, to keep a copy
+    """
+
+    def __init__(self, after: Trajectory | None, times: Sequence[float] = (), levels: Sequence[float] = ()) -> None:
+        self.began, self.after = time.perf_counter(), after
+        self.moments: list[dict[str, Any]] = [] if after is None else after.history.moments()
+        self.snapshots: dict[float, nn.Module] = {} if after is None else dict(after.snapshots)
+        self.checkpoints: dict[float, nn.Module] = {} if after is None else dict(after.checkpoints)
+        self.times, self.levels = times, sorted(levels, reverse=True)
+
+    def note(self, point: RunPoint, log_rho: float, neurons: Mapping[str, Any] | None = None) -> None:
+        """Record a point, log |theta| and values per neuron."""
+        moment = {
+            "clock": point.tau,
+            "log_time": point.log_t,
+            "log_loss": point.log_loss,
+            "accuracy": point.accuracy,
+            "log_rho": log_rho,
+            "min_margin": point.margin,
+        }
+        self.moments = thinned([*self.moments, {**moment, **(neurons or {})}])
+
+    def keep_copies(self, point: RunPoint, network: Callable[[], nn.Module]) -> None:
+        """Keep the net at the times and losses asked for that are reached."""
+        for moment in self.times:
+            if abs(point.log_t - math.log(moment)) <= SAME_TIME:
+                self.snapshots[moment] = network()
+        while self.levels and point.log_loss <= self.levels[0] * LN10:
+            self.checkpoints[self.levels.pop(0)] = network()
+
+    def trajectory(
+        self,
+        net: nn.Module,
+        status: Status,
+        *,
+        evaluations: float,
+        counts: dict[str, float],
+        settings: dict[str, Any],
+    ) -> Trajectory:
+        """What is left of the run."""
+        earlier = 0.0 if self.after is None else self.after.seconds
+        return Trajectory(
+            net=net,
+            status=status,
+            history=History.from_moments(self.moments),
+            evaluations=evaluations,
+            seconds=earlier + time.perf_counter() - self.began,
+            counts=counts,
+            settings=settings,
+            snapshots=self.snapshots,
+            checkpoints=self.checkpoints,
+        )
 
 
 def inner_products(u: Tensor, vectors: Tensor) -> Tensor:
@@ -49,28 +112,22 @@ class ReferenceDirections:
         return found
 
 
-def look(net: PolyReLUNet, probes: ReferenceDirections) -> dict[str, Any]:
-    """Contribution and cosines of every neuron of a network, as a moment records them."""
+def reference_directions(net: nn.Module, data: Dataset) -> ReferenceDirections | None:
+    """Those of a PolyReLUNet; other nets have no such neurons."""
+    return ReferenceDirections.from_net(net, data) if isinstance(net, PolyReLUNet) else None
+
+
+def neuron_values(net: nn.Module, reference: ReferenceDirections | None) -> dict[str, Any]:
+    """Contribution and cosines of every neuron of a PolyReLUNet, as a moment records them."""
+    if reference is None or not isinstance(net, PolyReLUNet):
+        return {}
     with torch.no_grad():
-        found = probes.cosines(net.directions()) | {"log_contribution": net.log_contributions()}
+        found = reference.cosines(net.directions()) | {"log_contribution": net.log_contributions()}
     return {name: values.cpu().numpy() for name, values in found.items()}
 
 
-def met(until: Until, log_loss: float, log_time: float, accuracy: float, moment: dict[str, Any]) -> Status | None:
-    """The first stop condition that holds at a moment of a descent or of the end of a flow."""
-    if log_loss <= until.log_loss:
-        return Status.LOSS
-    if until.time is not None and log_time >= math.log(until.time) - 1e-9:
-        return Status.TIME
-    if until.accurate and accuracy >= 1:
-        return Status.ACCURATE
-    if until.alignment is not None and median_alignment(moment) >= until.alignment:
-        return Status.ALIGNED
-    return None
-
-
-def median_alignment(moment: dict[str, Any], moving: Tensor | None = None) -> float:
-    """Median over neurons (those ``moving``) of the largest cosine to any probe at a recorded moment."""
+def recorded_alignment(moment: Mapping[str, Any], moving: Tensor | None = None) -> float:
+    """Median over neurons (those ``moving``) of the largest cosine to any reference direction at a recorded moment."""
     best = torch.as_tensor(moment["cos_average"])
     if len(moment.get("cos_centre", ())):
         best = torch.maximum(best, torch.as_tensor(moment["cos_centre"]))

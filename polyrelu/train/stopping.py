@@ -1,9 +1,9 @@
-"""Where a flow ends, and landing there: stop conditions as data, steps shortened to meet them."""
+"""Where a run ends: stop conditions as data, one test for all trainers, and steps shortened to end on a target."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
@@ -11,12 +11,17 @@ from typing import Protocol
 from polyrelu.checks import check_fields
 from polyrelu.errors import require
 
-SLACK = 0.01  # a run to loss L aims between 0.99 L and L (a last two-level step may be off by 2 rtol of log L)
+LOSS_TOLERANCE = 0.01  # a run to loss L aims between 0.99 L and L (a last two-level step may be off by 2 rtol of log L)
 GAIN = 2.0
+TIME_TOLERANCE = 1e-6  # relative error of the flow time at which a step that is cut may end
 
 
-class Moment(Protocol):
-    """A point of a run, as landing sees it."""
+class RunPoint(Protocol):
+    """A point of a run, as it is judged and recorded."""
+
+    @property
+    def tau(self) -> float:
+        """The clock: loss time of a flow, steps of a descent."""
 
     @property
     def log_t(self) -> float:
@@ -25,6 +30,14 @@ class Moment(Protocol):
     @property
     def log_loss(self) -> float:
         """Natural log of the mean loss."""
+
+    @property
+    def accuracy(self) -> float:
+        """Share of the training set on the right side."""
+
+    @property
+    def margin(self) -> float:
+        """The smallest margin of a sample."""
 
 
 class Status(Enum):
@@ -46,7 +59,7 @@ class Until:
     """Stop conditions; the first one met ends the run.
 
     ``loss``: mean loss below, or ``log10_loss`` for one that no float holds (-881); ``time``: flow time reached;
-    ``accurate``: all training points right; ``alignment``: median over neurons (of a flow: those still under way) of
+    ``accurate``: all training points right; ``alignment``: median over neurons (of a flow: those still moving) of
     the largest cosine to a centre or class average.
     """
 
@@ -80,18 +93,30 @@ class Until:
         logs += [] if self.log10_loss is None else [self.log10_loss * math.log(10)]
         return max(logs, default=-math.inf)
 
-    @classmethod
-    def of(cls, until: float | Until) -> Until:
-        """A bare number means a loss."""
-        return until if isinstance(until, Until) else cls(loss=until)
+    def met(self, point: RunPoint, alignment: Callable[[], float], time_tolerance: float) -> Status | None:
+        """The first condition that holds at a point; ``alignment`` gives the median, ``time_tolerance`` is relative."""
+        if point.log_loss <= self.log_loss:
+            return Status.LOSS
+        if self.time is not None and point.log_t >= math.log(self.time) - time_tolerance:
+            return Status.TIME
+        if self.accurate and point.accuracy >= 1:
+            return Status.ACCURATE
+        if self.alignment is not None and alignment() >= self.alignment:
+            return Status.ALIGNED
+        return None
 
 
-def gain(point: Moment) -> float:
+def as_until(until: float | Until) -> Until:
+    """A bare number means a loss."""
+    return until if isinstance(until, Until) else Until(loss=until)
+
+
+def gain(point: RunPoint) -> float:
     """Log loss that one step from here may win: half of what was won so far, and at least GAIN."""
     return max(GAIN, -0.5 * point.log_loss)
 
 
-class Landing:
+class StepTargets:
     """Shortens steps so that they end on the target loss or time, and on the times and losses (log10) to record."""
 
     def __init__(self, until: Until, times: Sequence[float] = (), losses: Sequence[float] = ()) -> None:
@@ -100,29 +125,33 @@ class Landing:
         self.log_time = math.inf if until.time is None else math.log(until.time)
         self.times = sorted(math.log(t) for t in times)
 
-    def cut(self, old: Moment, new: Moment) -> float:
+    def cut(self, old: RunPoint, new: RunPoint) -> float:
         """Fraction of the step to keep so as not to pass a target, nor to win more log loss at once than is known."""
         fraction = self._to_time(old, new, self.log_time)
         won = old.log_loss - new.log_loss
         if won > 1.1 * gain(old):
             fraction = min(fraction, gain(old) / won)
         goal = max((level for level in self.log_losses if level < old.log_loss), default=-math.inf)
-        if new.log_loss < goal - SLACK and won > 0:
-            fraction = min(fraction, (old.log_loss - goal + SLACK / 2) / won)
+        if new.log_loss < goal - LOSS_TOLERANCE and won > 0:
+            fraction = min(fraction, (old.log_loss - goal + LOSS_TOLERANCE / 2) / won)
         return max(fraction, 0.01)
 
-    def snap(self, old: Moment, new: Moment) -> float:
+    def snap(self, old: RunPoint, new: RunPoint) -> float:
         """Fraction of the step to keep so as to end on the next time to record."""
-        ahead = [t for t in self.times if t > old.log_t + 1e-6]
+        ahead = [t for t in self.times if t > old.log_t + TIME_TOLERANCE]
         return max(self._to_time(old, new, ahead[0]), 0.01) if ahead else 1.0
 
-    def _to_time(self, old: Moment, new: Moment, log_time: float) -> float:
-        if new.log_t <= log_time + 1e-6:
+    def shortened(self, old: RunPoint, new: RunPoint) -> float:
+        """Fraction of the step to keep for both reasons."""
+        return min(self.cut(old, new), self.snap(old, new))
+
+    def _to_time(self, old: RunPoint, new: RunPoint, log_time: float) -> float:
+        if new.log_t <= log_time + TIME_TOLERANCE:
             return 1.0
         if old.log_t == -math.inf:
             return math.exp(log_time - new.log_t)
         return math.expm1(log_time - old.log_t) / math.expm1(new.log_t - old.log_t)
 
-    def ends(self, point: Moment) -> bool:
+    def ends(self, point: RunPoint) -> bool:
         """Whether the target loss or time is reached."""
-        return point.log_loss <= self.log_loss or point.log_t >= self.log_time - 1e-6
+        return point.log_loss <= self.log_loss or point.log_t >= self.log_time - TIME_TOLERANCE

@@ -19,7 +19,7 @@ from polyrelu.files import parse_json
 from polyrelu.train.stopping import Status
 
 FORMAT = "polyrelu-trajectory-1"
-MOST = 400  # recorded moments; beyond, every second one is let go
+MAX_MOMENTS = 400  # recorded ones; beyond, every second one is dropped
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class History:
     min_margin: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
 
     @classmethod
-    def of(cls, moments: list[dict[str, Any]]) -> History:
+    def from_moments(cls, moments: list[dict[str, Any]]) -> History:
         """Stack moments (dicts with one value per field; missing per-neuron values become empty rows)."""
         columns: dict[str, Any] = {}
         for part in fields(cls):
@@ -69,7 +69,7 @@ class History:
         return self
 
     def moments(self) -> list[dict[str, Any]]:
-        """The inverse of ``of``."""
+        """The inverse of `from_moments`."""
         names = [part.name for part in fields(self) if len(getattr(self, part.name)) == len(self.clock)]
         return [{name: getattr(self, name)[i] for name in names} for i in range(len(self.clock))]
 
@@ -163,7 +163,7 @@ class Trajectory:
 
 
 def thinned(moments: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """At most MOST moments, the first and the last among them."""
-    while len(moments) > MOST:
+    """At most MAX_MOMENTS moments, the first and the last among them."""
+    while len(moments) > MAX_MOMENTS:
         moments = moments[:-1:2] + moments[-1:]
     return moments

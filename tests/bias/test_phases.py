@@ -32,7 +32,7 @@ def record(cosines, loss, contributions=None, clock=None, log_time=None):
                 "log_contribution": np.zeros(h) if contributions is None else np.log(contributions[i]),
             }
         )
-    return Trajectory(torch.nn.Identity(), Status.LOSS, History.of(moments), 0.0, 0.0, {}, {})
+    return Trajectory(torch.nn.Identity(), Status.LOSS, History.from_moments(moments), 0.0, 0.0, {}, {})
 
 
 def test_crossings_lie_between_moments():

@@ -1,12 +1,12 @@
-"""Merging and dropping: the stated bound, exactness where it is promised, and who travels with whom."""
+"""Merging and dropping: the stated bound, exactness where it is promised, and which neurons are merged."""
 
 import numpy as np
 import pytest
 import torch
 
 from polyrelu import Dataset, OrthonormalMixture, PolyReLUNet, Status, Until, flow
-from polyrelu.train.gradient_flow.merging import Roll
-from polyrelu.train.gradient_flow.polar_state import State
+from polyrelu.train.gradient_flow.merging import MergeState
+from polyrelu.train.gradient_flow.polar_state import PolarState
 
 F64 = torch.float64
 
@@ -30,12 +30,12 @@ def bundle(p, spread, outputs=1, width=60, dim=6, seed=0):
 @pytest.mark.parametrize("p", [1.0, 1.5, 3.0])
 def test_merging_changes_f_by_no_more_than_the_stated_bound(p, outputs):
     net = bundle(p, 0.012, outputs)
-    state = State.of(net.polar(), torch.zeros(outputs, dtype=F64))
+    state = PolarState.from_polar(net.polar(), torch.zeros(outputs, dtype=F64))
     bound = 0.1
-    merged, roll, _ = Roll.of(state).merged(state, p, bound)
+    merged, merging, _ = MergeState.unmerged(state).merged(state, p, bound)
     assert len(merged.kappa) < 20
     small = PolyReLUNet.from_polar(merged.polar(), like=net)
-    whole = PolyReLUNet.from_polar(roll.whole(merged).polar(), like=net)
+    whole = PolyReLUNet.from_polar(merging.whole(merged).polar(), like=net)
     x = torch.randn(4000, 6, generator=torch.Generator().manual_seed(1), dtype=F64)
     x = torch.cat([x, net.weight.detach()])
     allowed = bound * net.contributions().sum() * x.norm(dim=1) ** p
@@ -45,29 +45,29 @@ def test_merging_changes_f_by_no_more_than_the_stated_bound(p, outputs):
     assert (gap <= allowed).all()
     assert float(gap.max()) > 0  # something was merged that was not the same
     assert torch.allclose(g, h, atol=1e-12)  # written out again, the merged network is the same function
-    assert torch.allclose(roll.log_contribution(merged).exp(), net.contributions(), rtol=1e-9)
+    assert torch.allclose(merging.log_contribution(merged).exp(), net.contributions(), rtol=1e-9)
 
 
 def test_nothing_merges_across_signs_or_beyond_the_bound():
     net = bundle(3.0, 0.0)
     net.output.data[0, ::3] *= -1
-    state = State.of(net.polar(), torch.zeros(1, dtype=F64))
-    merged, roll, _ = Roll.of(state).merged(state, 3.0, 1e-3)
+    state = PolarState.from_polar(net.polar(), torch.zeros(1, dtype=F64))
+    merged, merging, _ = MergeState.unmerged(state).merged(state, 3.0, 1e-3)
     assert len(merged.kappa) == 8  # four directions, two signs
     signs = net.polar().q[:, 0]
     for row in range(len(merged.kappa)):
-        assert len(set(signs[roll.row == row].tolist())) == 1
-    wide = State.of(bundle(3.0, 0.5).polar(), torch.zeros(1, dtype=F64))
-    assert len(Roll.of(wide).merged(wide, 3.0, 1e-3)[0].kappa) == 60
+        assert len(set(signs[merging.row == row].tolist())) == 1
+    wide = PolarState.from_polar(bundle(3.0, 0.5).polar(), torch.zeros(1, dtype=F64))
+    assert len(MergeState.unmerged(wide).merged(wide, 3.0, 1e-3)[0].kappa) == 60
 
 
-def test_dropping_keeps_everyone_at_home_in_place():
-    state = State.of(bundle(2.0, 0.3).polar(), torch.zeros(1, dtype=F64))
+def test_dropping_keeps_inactive_neurons_in_place():
+    state = PolarState.from_polar(bundle(2.0, 0.3).polar(), torch.zeros(1, dtype=F64))
     idle = torch.zeros(60, dtype=torch.bool)
     idle[[3, 17]] = True
-    moving, roll = Roll.of(state).without(state, idle)
+    moving, merging = MergeState.unmerged(state).without(state, idle)
     assert len(moving.kappa) == 58
-    whole = roll.whole(moving)
+    whole = merging.whole(moving)
     assert torch.equal(whole.u, state.u)
     assert torch.equal(whole.kappa, state.kappa)
 
@@ -96,7 +96,7 @@ def test_neurons_no_sample_activates_are_left_exactly_as_they_were():
         out = flow(net, data, until=1e-1, drop=drop)
         assert torch.allclose(out.net.weight[asleep], net.weight[asleep], rtol=1e-12, atol=0)
         assert torch.allclose(out.net.contributions()[asleep], net.contributions()[asleep], rtol=1e-12)
-    assert out.counts["at_home"] >= int(asleep.sum())
+    assert out.counts["inactive"] >= int(asleep.sum())
 
 
 def test_two_neurons_merge_just_within_the_bound_and_their_gap_at_a_gate_is_known():
@@ -106,8 +106,8 @@ def test_two_neurons_merge_just_within_the_bound_and_their_gap_at_a_gate_is_know
     net = PolyReLUNet(2, 2, 1.0, init="zeros", dtype=F64)
     net.weight.data = torch.tensor([[1.0, 0.0], [np.cos(t), np.sin(t)]], dtype=F64)
     net.output.data = torch.ones(1, 2, dtype=F64)
-    state = State.of(net.polar(), torch.zeros(1, dtype=F64))
-    merged, _, _ = Roll.of(state).merged(state, 1.0, 2 * t * 1.01)
+    state = PolarState.from_polar(net.polar(), torch.zeros(1, dtype=F64))
+    merged, _, _ = MergeState.unmerged(state).merged(state, 1.0, 2 * t * 1.01)
     assert len(merged.kappa) == 1
     x = torch.tensor([[-np.sin(t / 2), np.cos(t / 2)]], dtype=F64)  # on the gate of the merged neuron
     small = PolyReLUNet.from_polar(merged.polar(), like=net)
@@ -116,8 +116,8 @@ def test_two_neurons_merge_just_within_the_bound_and_their_gap_at_a_gate_is_know
     allowed = 2 * t * 1.01 * float(net.contributions().sum())
     assert gap == pytest.approx(np.sin(t / 2), rel=1e-6)
     assert gap <= allowed
-    # just wider than the bound allows: they travel alone
-    assert len(Roll.of(state).merged(state, 1.0, 2 * t * 0.99)[0].kappa) == 2
+    # just wider than the bound allows: they stay apart
+    assert len(MergeState.unmerged(state).merged(state, 1.0, 2 * t * 0.99)[0].kappa) == 2
 
 
 @pytest.mark.parametrize("loss", ["exp", "squared"])

@@ -16,7 +16,7 @@ from polyrelu.train.late_phase.implicit_step import end_forces
 
 F64 = torch.float64
 LEVELS = (-10.0, -15.0, -20.0, -120.0, -881.0)
-door = importlib.import_module("polyrelu.train.gradient_flow.flow")
+flow_module = importlib.import_module("polyrelu.train.gradient_flow.flow")
 late_phase = importlib.import_module("polyrelu.train.late_phase.late_step")
 
 
@@ -83,7 +83,7 @@ def test_time_and_loss_obey_their_law(run):
 def test_the_same_flow_as_the_early_method(data, loss, monkeypatch):
     start = flow(small(3.0), data, loss=loss, until=Until(log10_loss=-5.5), rtol=1e-4)
     late = flow(start.net, data, loss=loss, until=Until(log10_loss=-12), rtol=1e-4, after=start)
-    monkeypatch.setattr(door, "ready", lambda *_: False)
+    monkeypatch.setattr(flow_module, "ready", lambda *_: False)
     early = flow(start.net, data, loss=loss, until=Until(log10_loss=-12), rtol=1e-5, after=start)
     steps = [one.counts.get("late_steps", 0) for one in (start, early, late)]
     assert steps[0] == steps[1] < steps[2] - 3
@@ -100,13 +100,13 @@ def separated(data):
 
 def test_constraints_left_out_of_a_step_pull_the_others(data, separated, monkeypatch):
     # By autograd: the pull of the rest is sum_l p_l grad q_l, and it moves q_k by <grad q_k, pull> in a unit of time.
-    monkeypatch.setattr(late_phase, "MOST", {True: 20, False: 20})
+    monkeypatch.setattr(late_phase, "MAX_CONSTRAINTS", {True: 20, False: 20})
     net, names = separated.net, ("weight", "output")
-    stand = late_phase.Stand(net, names, late_phase.margins(net, data), "exp", 0.0, 0.0)
-    method = late_phase.Late(data, 2.0)
-    near = method.tangent(stand, torch.softmax(-stand.q.flatten(), 0).view_as(stand.q))
+    state = late_phase.LateState(net, names, late_phase.all_margins(net, data), "exp", 0.0, 0.0)
+    method = late_phase.LateStepper(data, 2.0)
+    near = method.tangent(state, torch.softmax(-state.q.flatten(), 0).view_as(state.q))
     q = data.y.double() * net(data.rows())
-    near_by = (q <= q.min() + late_phase.NEAR).nonzero()[:, 0]
+    near_by = (q <= q.min() + late_phase.NEAR_MARGIN).nonzero()[:, 0]
     others = near_by[q[near_by].argsort()][20:]
     weights = torch.softmax(-q.detach(), 0)
     assert len(near.chosen) == 20 < len(near_by) and near.share == pytest.approx(float(weights[others].sum()), rel=1e-9)
@@ -127,10 +127,10 @@ def test_constraints_left_out_of_a_step_pull_the_others(data, separated, monkeyp
 
 def test_the_same_flow_with_constraints_left_out(data, separated, monkeypatch):
     whole = flow(separated.net, data, until=Until(log10_loss=-12), rtol=1e-4, after=separated)
-    monkeypatch.setattr(late_phase, "MOST", {True: 20, False: 20})
-    monkeypatch.setattr(late_phase, "REST", 1.0)
+    monkeypatch.setattr(late_phase, "MAX_CONSTRAINTS", {True: 20, False: 20})
+    monkeypatch.setattr(late_phase, "MAX_REST_WEIGHT", 1.0)
     fewer = flow(separated.net, data, until=Until(log10_loss=-12), rtol=1e-4, after=separated)
-    monkeypatch.setattr(door, "ready", lambda *_: False)
+    monkeypatch.setattr(flow_module, "ready", lambda *_: False)
     early = flow(separated.net, data, until=Until(log10_loss=-12), rtol=1e-5, after=separated)
     a, b = (one.net(data.rows()).detach() for one in (fewer, early))
     assert float((a - b).norm() / b.norm()) < 2e-3

@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from polyrelu.nets import PolyReLUNet
-from polyrelu.train.gradient_flow.exponential_rk import Point, StepUnderflowError, exponential_kutta, march, phi
+from polyrelu.train.gradient_flow.exponential_rk import PolarPoint, StepUnderflowError, exponential_kutta, march, phi
 from polyrelu.train.gradient_flow.polar_field import Field
-from polyrelu.train.gradient_flow.polar_state import State
+from polyrelu.train.gradient_flow.polar_state import PolarState
 from polyrelu.train.losses import log_mean_exp
 
 F64 = torch.float64
@@ -38,8 +38,8 @@ def smooth_field(p=3.0, loss="squared"):
     net.weight.data = 0.3 * (0.4 + torch.rand(3, 5, generator=generator, dtype=F64))
     net.output.data = torch.tensor([[0.3, -0.2, 0.25]], dtype=F64)
     field = Field(lambda a, b: X[a:b], y, loss=loss, p=p)
-    state = State.of(net.polar(), torch.zeros(1, dtype=F64))
-    return field, Point(0.0, -math.inf, state, field(state))
+    state = PolarState.from_polar(net.polar(), torch.zeros(1, dtype=F64))
+    return field, PolarPoint(0.0, -math.inf, state, field(state))
 
 
 def run(field, point, steps, p, span=1.0):
@@ -73,8 +73,8 @@ def test_arrived_directions_do_not_limit_the_step():
     net = PolyReLUNet(2, 1, 3.0, init="zeros", dtype=F64)
     net.weight.data = 1e-200 * torch.tensor([[math.cos(0.02), math.sin(0.02)]], dtype=F64)
     net.output.data = torch.tensor([[1e-200]], dtype=F64)
-    state = State.of(net.polar(), torch.zeros(1, dtype=F64))
-    start = Point(0.0, -math.inf, state, field(state))
+    state = PolarState.from_polar(net.polar(), torch.zeros(1, dtype=F64))
+    start = PolarPoint(0.0, -math.inf, state, field(state))
     points = [p for p, _ in march(lambda s, _: field(s), start, p=3.0, tol=1e-4, dt=1.0, end=400.0)]
     assert len(points) < 25
     assert abs(float(points[-1].state.u[0, 1])) < 1e-8

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from polyrelu import OrthonormalMixture
-from polyrelu.train.gradient_flow.reduced_basis import Frame
+from polyrelu.train.gradient_flow.reduced_basis import ReducedBasis
 from polyrelu.train.gradient_flow.surrogate import stratified, summarise
 
 F64 = torch.float64
@@ -44,7 +44,7 @@ def test_frame_coordinates_restore_their_vectors(dtype):
     inside = torch.randn(7, 12, generator=generator, dtype=F64).to(dtype) @ basis.T
     vectors = [torch.randn(7, 50, generator=generator, dtype=F64).to(dtype), inside, torch.zeros(7, 50, dtype=dtype)]
     vectors[1][0] += 1e-4 * vectors[0][0]  # nearly inside the span
-    frame = Frame(basis, vectors)
+    frame = ReducedBasis(basis, vectors)
     tolerance = 1e-5 if dtype == torch.float32 else 1e-12
     for vector, coordinates in zip(vectors, frame.coordinates, strict=True):
         assert torch.allclose(frame.up(coordinates), vector, atol=tolerance)

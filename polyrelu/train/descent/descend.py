@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import copy
 import math
-import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -27,15 +27,17 @@ from polyrelu.progress import Progress
 from polyrelu.train.descent.backward import gradient_of, logits, outputs_of
 from polyrelu.train.descent.batches import Batches
 from polyrelu.train.losses import check_loss, class_margins, log_add, pull
-from polyrelu.train.recorder import ReferenceDirections, look, met
-from polyrelu.train.stopping import Status, Until
-from polyrelu.train.trajectory import History, Trajectory, thinned
+from polyrelu.train.recorder import LN10, Recorder, neuron_values, reference_directions
+from polyrelu.train.stopping import Status, Until, as_until
+from polyrelu.train.training_run import TrainingRun
+from polyrelu.train.trajectory import Trajectory
 
 METHODS = ("gd", "sgd", "adam")
-MOMENT = ("step", "time", "passes", "log_loss", "accuracy", "margin")
 RISE, FALL, LOWEST = 2 ** (1 / 5), 2 ** (1 / 10), 1e-9
-EPS = 1e-8  # Adam's
-LONG = 20_000  # rows; a pass over more is long, and told of after every so many
+ADAM_EPS = 1e-8
+LONG_PASS = 20_000  # rows; a pass over more is long, and reported after every so many
+
+EachEpoch = Callable[[int, nn.Module], bool | None]  # epoch and net; True ends the run
 
 
 @checked
@@ -55,7 +57,7 @@ def descend(
     seed: int = 0,
     progress: Progress | None = None,
     after: Trajectory | None = None,
-    each_epoch: Callable[[int, nn.Module], bool | None] | None = None,
+    each_epoch: EachEpoch | None = None,
     weights: Tensor | None = None,
     unit: float = 1.0,
 ) -> Trajectory:
@@ -75,213 +77,243 @@ def descend(
     weights : (n,) weights >= 0 of the samples; only their ratios matter. Loss and accuracy are then weighted means
     unit : Adam on a PolyReLUNet moves as it would for rows (x - centre) / unit; see `adam`
 
-    ``progress`` is told after every pass, and within those over more than 20 000 rows. A KeyboardInterrupt, from it or
+    ``progress`` hears of every pass, and of every 20 000 rows within longer ones. A KeyboardInterrupt, from it or
     from the keyboard, ends the run with Status.INTERRUPTED. Where passes are long nobody waits for another: the weights
     are those after the last whole one, the loss the mean over its batches, accuracy and margin nan.
     """
-    until = Until.of(until)
+    until = as_until(until)
     check_loss(loss)
-    check(net, data, method, rate, steps, batch, every)
+    _check(net, data, method, rate, steps, batch, every)
     require(0 < unit < math.inf, "unit", unit, "a finite number > 0")
     require(all(map(math.isfinite, checkpoints)), "checkpoints", list(checkpoints), "log10 losses such as -10")
     neurons = isinstance(net, PolyReLUNet) or until.alignment is None
     require(neurons, "until.alignment", until.alignment, "a PolyReLUNet, whose neurons have directions")
-    settings: dict[str, Any] = {
-        "method": method, "rate": rate, "loss": loss, "batch": batch, "loss_based": loss_based, "seed": seed,
-    }  # fmt: skip
-    run = Descent(
-        copy.deepcopy(net), data, checkpoints=checkpoints, after=after, weights=weights, unit=unit, **settings
-    )
-    progress = progress or Progress()
-
-    def look_on(epoch: int, net: nn.Module) -> Any:
-        try:
-            return each_epoch(epoch, net) if each_epoch is not None else None
-        except TypeError as error:
-            inside = error.__traceback__ and error.__traceback__.tb_next  # raised by the function, not by its call
-            require(bool(inside), "each_epoch", each_epoch, f"a function of epoch and net ({error})")
-            raise
-
-    def tell() -> None:
-        progress.update(time=run.time, log_loss=run.underway, evaluations=run.passes, neurons=0)
-
-    epoch, status = 0, run.verdict(until)
-    try:
-        enough = look_on(epoch, run.net)
-        while status is None and run.step < steps and not enough:
-            for _ in range(every):
-                if run.step < steps and not enough:
-                    run.epoch(steps, tell)
-                    epoch += 1
-                    enough = look_on(epoch, run.net)
-                    if every > 1:
-                        run.passed = run.whole_pass()
-                        tell()
-            if not loss_based:  # that rate has looked already
-                run.measure()
-            if not run.keep():
-                status = Status.DIVERGED
-                break
-            progress.update(time=run.time, log_loss=run.log_loss, evaluations=run.passes, neurons=0)
-            status = run.verdict(until)
-    except KeyboardInterrupt:
-        status = Status.INTERRUPTED
-        if run.passed is not None:
-            run.restore(run.passed)
-            run.keep()
-        elif every > 1 and not loss_based and len(data) <= LONG:
-            run.measure()
-            run.keep()
-    run.restore(run.good)
-    return run.trajectory(status or Status.BUDGET, {**settings, "samples": len(data)})
+    options = DescentOptions(
+        method, rate, loss, batch, loss_based, seed, steps, every, until, checkpoints, weights, unit,
+        progress or Progress(), each_epoch,
+    )  # fmt: skip
+    return Descent(copy.deepcopy(net), data, options, after).run()
 
 
-class Descent:
+@dataclass(frozen=True, eq=False)
+class DescentOptions:
+    """The arguments of `descend`, checked; it explains them."""
+
+    method: str
+    rate: float
+    loss: str
+    batch: int
+    loss_based: bool
+    seed: int
+    steps: int
+    every: int
+    until: Until
+    checkpoints: Sequence[float]
+    weights: Tensor | None
+    unit: float
+    progress: Progress
+    each_epoch: EachEpoch | None
+
+
+@dataclass
+class DescentPoint:
+    """Where a descent stands: updates, their summed rates, passes over the data, and what the data said last."""
+
+    step: int
+    time: float
+    passes: float
+    log_loss: float = math.nan
+    accuracy: float = math.nan
+    margin: float = math.nan
+
+    @property
+    def tau(self) -> float:
+        """The clock counts updates."""
+        return float(self.step)
+
+    @property
+    def log_t(self) -> float:
+        """Natural log of rate x steps."""
+        return math.log(self.time) if self.time > 0 else -math.inf
+
+
+class Saved(NamedTuple):
+    """A point with its weights."""
+
+    point: DescentPoint
+    weights: dict[str, Tensor]
+
+
+class Descent(TrainingRun):
     """A descent under way."""
 
-    def __init__(
-        self,
-        net: nn.Module,
-        data: Dataset,
-        *,
-        method: str,
-        rate: float,
-        loss: str,
-        batch: int,
-        loss_based: bool,
-        checkpoints: Sequence[float],
-        seed: int,
-        after: Trajectory | None,
-        weights: Tensor | None = None,
-        unit: float = 1.0,
-    ) -> None:
-        self.net, self.data, self.loss, self.before = net, data, loss, after
+    point: DescentPoint
+
+    def __init__(self, net: nn.Module, data: Dataset, options: DescentOptions, after: Trajectory | None) -> None:
+        super().__init__(Recorder(after), options.until, options.progress)
+        self.net, self.data, self.options, self.rate = net, data, options, options.rate
+        names = ("method", "rate", "loss", "batch", "loss_based", "seed")
+        self.settings = {name: getattr(options, name) for name in names} | {"samples": len(data)}
         self.dtype = next(net.parameters()).dtype
-        self.loss_based, self.rate, self.began = loss_based, rate, time.perf_counter()
         self.trained = [p for p in net.parameters() if p.requires_grad]
         self.optimiser: torch.optim.Optimizer = (
-            adam(net, rate, unit) if method == "adam" else torch.optim.SGD(self.trained, lr=rate)
+            adam(net, options.rate, options.unit)
+            if options.method == "adam"
+            else torch.optim.SGD(self.trained, lr=options.rate)
         )
-        self.gradient = gradient_of(net, loss)
-        self.batches = Batches(data, self.dtype, None if method == "gd" else batch, self.gradient.rows, weights)
-        self.probes = ReferenceDirections.from_net(net, data) if isinstance(net, PolyReLUNet) else None
-        self.moments: list[dict[str, Any]] = [] if after is None else after.history.moments()
-        self.step = 0 if after is None else int(after.history.clock[-1])
-        self.time = 0.0 if after is None else after.time
-        self.passes = 0.0 if after is None else after.evaluations
-        self.generator = torch.Generator().manual_seed(seed + self.step)
+        self.gradient = gradient_of(net, options.loss)
+        batch = None if options.method == "gd" else options.batch
+        self.batches = Batches(data, self.dtype, batch, self.gradient.rows, options.weights)
+        self.reference = reference_directions(net, data)
+        self.point = DescentPoint(0, 0.0, 0.0)
+        if after is not None:
+            self.point = DescentPoint(int(after.history.clock[-1]), after.time, after.evaluations)
+        self.generator = torch.Generator().manual_seed(options.seed + self.point.step)
         self.measure()
-        self.checkpoints = {} if after is None else dict(after.checkpoints)
-        self.ahead = sorted((x for x in checkpoints if self.log_loss > x * math.log(10)), reverse=True)
-        self.good = self.mark()
-        self.passed: dict[str, Any] | None = None  # the last whole pass, if the last look was before it
+        levels = [level for level in options.checkpoints if self.point.log_loss > level * LN10]
+        self.recorder.levels = sorted(levels, reverse=True)
+        self.good = self.saved()
+        self.passed: Saved | None = None  # the last whole pass, if the last measurement was before it
+        self.epochs, self.enough = 0, False
         if after is None:
             self.note()
 
+    @property
+    def evaluations(self) -> float:
+        """Passes over the data so far."""
+        return self.point.passes
+
+    def begin(self) -> None:
+        """Show the net as it is."""
+        self.show()
+
+    def show(self) -> None:
+        """Hand the net over after an epoch; perhaps that is enough."""
+        look = self.options.each_epoch
+        try:
+            self.enough = look is not None and bool(look(self.epochs, self.net))
+        except TypeError as error:
+            inside = error.__traceback__ and error.__traceback__.tb_next  # raised by the function, not by its call
+            require(bool(inside), "each_epoch", look, f"a function of epoch and net ({error})")
+            raise
+
+    def exhausted(self) -> Status | None:
+        """Whether all steps are made, or somebody has seen enough."""
+        return Status.BUDGET if self.point.step >= self.options.steps or self.enough else None
+
+    def advance(self) -> Status | None:
+        """``every`` passes over the data, then loss, accuracy and margin; a status if the loss is not finite."""
+        every = self.options.every
+        for _ in range(every):
+            if self.exhausted() is None:
+                self.epoch()
+                self.epochs += 1
+                self.show()
+                if every > 1:
+                    self.passed = self.whole_pass()
+                    self.report(self.running_loss)
+        if not self.options.loss_based:  # that rate has measured already
+            self.measure()
+        if self.keep():
+            return None
+        self.restore(self.good)
+        return Status.DIVERGED
+
+    def interrupted(self) -> None:
+        """Back to the last whole pass, where passes are long, or else to the last measurement."""
+        if self.passed is not None:
+            self.restore(self.passed)
+            self.keep()
+        elif self.options.every > 1 and not self.options.loss_based and len(self.data) <= LONG_PASS:
+            self.measure()
+            self.keep()
+        self.restore(self.good)
+
+    def totals(self) -> dict[str, float]:
+        """The updates."""
+        return {"steps": float(self.point.step)}
+
+    def network(self) -> nn.Module:
+        """The net itself."""
+        return self.net
+
     def measure(self) -> None:
         """Log of the mean loss, accuracy and smallest margin on the whole training set."""
-        total, correct, self.margin = -math.inf, 0.0, math.inf
+        total, correct, smallest = -math.inf, 0.0, math.inf
         with torch.no_grad():
             for start, x in self.data.blocks(BLOCK):
                 y, *log_weight = self.batches.labels(slice(start, start + len(x)))
                 f = logits(self.net, x.to(self.dtype))
-                log_loss = sum(log_weight, pull(self.loss, f, y).log_loss)
+                log_loss = sum(log_weight, pull(self.options.loss, f, y).log_loss)
                 total = log_add(total, float(log_loss.double().logsumexp(0)))
                 margins = class_margins(f, y).amin(1)
                 right = margins > 0
                 correct += float(right.sum() if log_weight == [] else log_weight[0].exp()[right].sum())
-                self.margin = min(self.margin, float(margins.min()))
-        self.log_loss = total - math.log(len(self.data))
-        self.accuracy = correct / len(self.data)
+                smallest = min(smallest, float(margins.min()))
+        self.point.log_loss = total - math.log(len(self.data))
+        self.point.accuracy, self.point.margin = correct / len(self.data), smallest
 
-    def mark(self) -> dict[str, Any]:
-        """All that belongs to this moment."""
-        parts = {name: getattr(self, name) for name in MOMENT}
-        return {**parts, "weights": copy.deepcopy(self.net.state_dict())}
+    def saved(self) -> Saved:
+        """All that belongs to this point."""
+        return Saved(replace(self.point), copy.deepcopy(self.net.state_dict()))
 
-    def whole_pass(self) -> dict[str, Any] | None:
-        """This moment with what is known of it without another look, if such a look takes long."""
-        unseen = {"log_loss": self.underway, "accuracy": math.nan, "margin": math.nan}
-        return {**self.mark(), **unseen} if len(self.data) > LONG and not self.loss_based else None
+    def whole_pass(self) -> Saved | None:
+        """This point with what is known of it without another pass, if such a pass takes long."""
+        if len(self.data) <= LONG_PASS or self.options.loss_based:
+            return None
+        point, weights = self.saved()
+        return Saved(replace(point, log_loss=self.running_loss, accuracy=math.nan, margin=math.nan), weights)
 
     def keep(self) -> bool:
-        """Record this moment as the one to fall back to; False if its loss is not finite."""
-        if math.isnan(self.log_loss) or self.log_loss == math.inf:
+        """Record this point as the one to fall back to; False if its loss is not finite."""
+        if math.isnan(self.point.log_loss) or self.point.log_loss == math.inf:
             return False
-        self.good, self.passed = self.mark(), None
+        self.good, self.passed = self.saved(), None
         self.note()
-        for level in [level for level in self.ahead if self.log_loss <= level * math.log(10)]:
-            self.checkpoints[level] = copy.deepcopy(self.net)
-            self.ahead.remove(level)
+        self.recorder.keep_copies(self.point, lambda: copy.deepcopy(self.net))
         return True
 
-    def restore(self, moment: dict[str, Any]) -> None:
-        """Back to a moment marked before."""
-        self.net.load_state_dict(moment["weights"])
-        for name in MOMENT:
-            setattr(self, name, moment[name])
+    def restore(self, earlier: Saved) -> None:
+        """Back to a point saved before."""
+        self.net.load_state_dict(earlier.weights)
+        self.point = replace(earlier.point)
 
-    def epoch(self, most: int, tell: Callable[[], None]) -> None:
+    def epoch(self) -> None:
         """One pass over the data; with the loss-based rate it is undone if the loss did not fall."""
-        frame = self.log_loss if self.loss_based else 0.0
+        loss_based, point = self.options.loss_based, self.point
+        frame = point.log_loss if loss_based else 0.0
         for group in self.optimiser.param_groups:
             group["lr"] = self.rate * group.get("share", 1.0)
-        before = (self.mark(), copy.deepcopy(self.optimiser.state_dict())) if self.loss_based else None
-        rows, total = 0, -math.inf
+        before = (self.saved(), copy.deepcopy(self.optimiser.state_dict())) if loss_based else None
+        rows, total, whole = 0, -math.inf, len(self.data)
         for parts, n in self.batches(self.generator):
             total = log_add(total, self.gradient(parts, n, frame) + math.log(n))
             self.optimiser.step()
-            self.step, self.time, self.passes = self.step + 1, self.time + self.rate, self.passes + n / len(self.data)
+            point.step, point.time, point.passes = point.step + 1, point.time + self.rate, point.passes + n / whole
             rows += n
-            self.underway = total - math.log(rows)
-            if self.step >= most:
+            self.running_loss = total - math.log(rows)
+            if point.step >= self.options.steps:
                 break
-            if rows // LONG > (rows - n) // LONG and rows < len(self.data):
-                tell()
-        if before is None:
-            return
-        mark, optimiser = before
+            if rows // LONG_PASS > (rows - n) // LONG_PASS and rows < whole:
+                self.report(self.running_loss)
+        if before is not None:
+            self.adapt_rate(*before)
+
+    def adapt_rate(self, earlier: Saved, optimiser: dict[str, Any]) -> None:
+        """The loss-based rule: a larger rate if the loss fell, else a smaller one, and the epoch is undone."""
         self.measure()
-        if self.log_loss < mark["log_loss"]:
+        if self.point.log_loss < earlier.point.log_loss:
             self.rate = min(self.rate * RISE, 1.0)
             return
-        self.net.load_state_dict(mark["weights"])
+        self.net.load_state_dict(earlier.weights)
         self.optimiser.load_state_dict(optimiser)
-        for name in ("time", "log_loss", "accuracy", "margin"):
-            setattr(self, name, mark[name])
+        self.point = replace(earlier.point, step=self.point.step, passes=self.point.passes)
         self.rate = max(self.rate / FALL, LOWEST)
 
     def note(self) -> None:
-        """Record where the descent stands."""
-        moment: dict[str, Any] = {
-            "clock": self.step,
-            "log_time": math.log(self.time) if self.time > 0 else -math.inf,
-            "log_loss": self.log_loss,
-            "accuracy": self.accuracy,
-            "log_rho": 0.5 * math.log(sum(float(p.detach().double().square().sum()) for p in self.trained) or 1e-300),
-            "min_margin": self.margin,
-        }
-        if self.probes is not None and isinstance(self.net, PolyReLUNet):
-            moment |= look(self.net, self.probes)
-        self.moments = thinned([*self.moments, moment])
-
-    def verdict(self, until: Until) -> Status | None:
-        """The first stop condition that holds."""
-        log_time = math.log(self.time) if self.time > 0 else -math.inf
-        return met(until, self.log_loss, log_time, self.accuracy, self.moments[-1])
-
-    def trajectory(self, status: Status, settings: dict[str, Any]) -> Trajectory:
-        """What is left of the run."""
-        return Trajectory(
-            net=self.net,
-            status=status,
-            history=History.of(self.moments),
-            evaluations=self.passes,
-            seconds=time.perf_counter() - self.began + (0.0 if self.before is None else self.before.seconds),
-            counts={"steps": float(self.step)},
-            settings=settings,
-            checkpoints=self.checkpoints,
-        )
+        """Record the point."""
+        squares = sum(float(p.detach().double().square().sum()) for p in self.trained)
+        self.recorder.note(self.point, 0.5 * math.log(squares or 1e-300), neuron_values(self.net, self.reference))
 
 
 def adam(net: nn.Module, rate: float, unit: float = 1.0) -> torch.optim.Adam:
@@ -299,7 +331,7 @@ def adam(net: nn.Module, rate: float, unit: float = 1.0) -> torch.optim.Adam:
     for value in net.parameters():
         share = small if value is output else 1.0
         if value.requires_grad:
-            groups.append({"params": [value], "share": share, "lr": rate * share, "eps": EPS / share})
+            groups.append({"params": [value], "share": share, "lr": rate * share, "eps": ADAM_EPS / share})
     return torch.optim.Adam(groups, fused=True)
 
 
@@ -308,7 +340,7 @@ def degree(p: float, normalise_input: bool) -> float:
     return 1.0 if normalise_input else p
 
 
-def check(net: nn.Module, data: Dataset, method: str, rate: float, steps: int, batch: int, every: int) -> None:
+def _check(net: nn.Module, data: Dataset, method: str, rate: float, steps: int, batch: int, every: int) -> None:
     """Refuse what cannot be trained, in words."""
     require(isinstance(data, Dataset), "data", type(data).__name__, "a Dataset")
     if isinstance(net, PolyReLUNet):

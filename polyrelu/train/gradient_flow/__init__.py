@@ -2,6 +2,6 @@
 
 from polyrelu.train.gradient_flow.flow import flow
 from polyrelu.train.gradient_flow.polar_field import Field
-from polyrelu.train.gradient_flow.polar_state import State
+from polyrelu.train.gradient_flow.polar_state import PolarState
 
-__all__ = ["Field", "State", "flow"]
+__all__ = ["Field", "PolarState", "flow"]

@@ -1,8 +1,8 @@
 """An embedded exponential Runge-Kutta pair, 3(2), with steps chosen by their estimated error.
 
-A direction that has arrived contracts, u' = G - <u, G> u, at the rate c = <u, G>: explicit steps would be held to
-2.5/c for ever. So c is frozen over a step and integrated exactly (Cox & Matthews 2002, with Kutta's third-order rule;
-c = 0 gives that rule itself). With z = -c dt, N(u) = u' + c u, and phi_1, phi_2, phi_3 of z:
+A direction that has arrived contracts, u' = G - <u, G> u, at the rate c = <u, G>: explicit steps could never be
+longer than 2.5/c. So c is frozen over a step and integrated exactly (Cox & Matthews 2002, with Kutta's third-order
+rule; c = 0 gives that rule itself). With z = -c dt, N(u) = u' + c u, and phi_1, phi_2, phi_3 of z:
 
     a  = e^(z/2) u + dt/2 phi_1(z/2) N(u),   b = e^z u + dt phi_1 (2 N(a) - N(u))
     u+ = e^z u + dt [(phi_1 - 3 phi_2 + 4 phi_3) N(u) + (4 phi_2 - 8 phi_3) N(a) + (4 phi_3 - phi_2) N(b)]
@@ -21,23 +21,23 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from polyrelu.train.gradient_flow.polar_state import Slope, State, error_size, unit
+from polyrelu.train.gradient_flow.polar_state import PolarState, Slope, error_size, unit
 from polyrelu.train.losses import log_add, log_mean_exp
 
 ORDER = 3
 
 
 class StepUnderflowError(ArithmeticError):
-    """The step needed to hold the tolerance is below what the clock resolves."""
+    """The step needed to keep the tolerance is below what the clock resolves."""
 
 
 @dataclass(frozen=True)
-class Point:
-    """A moment of a flow: clock ``tau``, ``log t``, the state and its slope."""
+class PolarPoint:
+    """A point of a flow: clock ``tau``, ``log t``, the state and its slope."""
 
     tau: float
     log_t: float
-    state: State
+    state: PolarState
     slope: Slope
 
     @property
@@ -45,9 +45,19 @@ class Point:
         """Natural log of the mean loss."""
         return self.slope.log_loss
 
+    @property
+    def accuracy(self) -> float:
+        """Accuracy, which a surrogate may only estimate."""
+        return min(1.0, max(0.0, self.slope.accuracy))
 
-Forced = Callable[[State, float], Slope]  # slope at a state and a clock reading
-Cut = Callable[[Point, Point], float]  # fraction of a step to keep, to land on something
+    @property
+    def margin(self) -> float:
+        """The smallest margin of a sample."""
+        return self.slope.margin
+
+
+Forced = Callable[[PolarState, float], Slope]  # slope at a state and a clock reading
+Cut = Callable[[PolarPoint, PolarPoint], float]  # fraction of a step to keep, to land on something
 
 
 def phi(z: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -97,14 +107,14 @@ class Exponential:
         return unit(new), (self.dt * last) * bent
 
 
-def exponential_kutta(field: Forced, point: Point, dt: float, p: float) -> tuple[Point, float]:
+def exponential_kutta(field: Forced, point: PolarPoint, dt: float, p: float) -> tuple[PolarPoint, float]:
     """One step of the pair: the new point and the size of its estimated error."""
     y, tau, k0 = point.state, point.tau, point.slope
     ratio = y.balance.ratio(y.kappa)
     u = Exponential(y.u, (p * k0.kappa * ratio).clamp(min=0), k0.u, dt)
     q = Exponential(y.q, (k0.kappa / ratio).clamp(min=0), k0.q, dt) if y.q.shape[1] > 1 else None
 
-    def stage(u_row: Tensor, q_row: Tensor, kappa: Tensor, bias: Tensor) -> State:
+    def stage(u_row: Tensor, q_row: Tensor, kappa: Tensor, bias: Tensor) -> PolarState:
         return replace(y, u=u_row, q=q_row, kappa=kappa, bias=bias)
 
     a = stage(u.first(), q.first() if q else y.q, y.kappa + dt / 2 * k0.kappa, y.bias + dt / 2 * k0.bias)
@@ -123,19 +133,19 @@ def exponential_kutta(field: Forced, point: Point, dt: float, p: float) -> tuple
     error = error_size(new.importance(), error_u, error_q, dt / 6 * bent_kappa, dt / 6 * bent_bias)
     end = field(new, tau + dt)
     passed = math.log(dt) + log_mean_exp(-k0.log_rate, -ka.log_rate, -end.log_rate)
-    return Point(tau + dt, log_add(point.log_t, passed), new, end), error
+    return PolarPoint(tau + dt, log_add(point.log_t, passed), new, end), error
 
 
 def march(
     field: Forced,
-    point: Point,
+    point: PolarPoint,
     *,
     p: float,
     tol: float,
     dt: float,
     end: float = math.inf,
     cut: Cut | None = None,
-) -> Iterator[tuple[Point, float]]:
+) -> Iterator[tuple[PolarPoint, float]]:
     """Accepted points from ``point`` on, up to ``tau = end``, each with the step to try next.
 
     ``cut(old, new)`` may ask for a shorter step, as a fraction of this one, to land on something: a time, a loss.
@@ -155,7 +165,7 @@ def march(
         growth = 0.9 * (tol / max(error, 1e-300)) ** (1 / ORDER)
         if error <= tol:
             last = math.isfinite(end) and end - new.tau <= 1e-12 * max(1.0, end)
-            point = Point(end, new.log_t, new.state, new.slope) if last else new
+            point = PolarPoint(end, new.log_t, new.state, new.slope) if last else new
             dt *= min(5.0, max(0.3, growth))
             yield point, dt
         else:

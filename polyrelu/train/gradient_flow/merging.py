@@ -1,4 +1,4 @@
-"""Fewer neurons in the product, the same function: met neurons travel as one, inactive ones stay at home.
+"""Fewer neurons in the products, the same function: merge neurons of one direction, leave inactive ones out.
 
 Merging: neurons with nearly the same direction grow alike, so a group moves as one neuron whose contribution
 is the sum. With the contribution-weighted mean direction u,
@@ -18,87 +18,90 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from polyrelu.train.gradient_flow.polar_state import Balance, Slope, State, unit
+from polyrelu.train.gradient_flow.polar_state import ConservedBalance, PolarState, Slope, unit
 from polyrelu.train.losses import log_add
 
-LEADERS = 256  # rows of the Gram matrix at a time
+GRAM_ROWS = 256  # rows of the Gram matrix at a time
 
 
 @dataclass(frozen=True)
-class Roll:
-    """Who travels with whom: each neuron's ``row`` of the moving state (-1: at home) and how far its kappa is ahead."""
+class MergeState:
+    """How all neurons follow from the moving rows: neuron j is row ``row[j]`` (-1: inactive, as in ``reference``).
 
-    home: State
+    ``ahead``: kappa of a neuron less that of its row, which stays as it is while they grow alike.
+    """
+
+    reference: PolarState
     row: Tensor
     ahead: Tensor
 
     @classmethod
-    def of(cls, state: State) -> Roll:
-        """Everyone travels alone."""
+    def unmerged(cls, state: PolarState) -> MergeState:
+        """Every neuron is a row of its own."""
         return cls(state, torch.arange(len(state.kappa), device=state.kappa.device), torch.zeros_like(state.kappa))
 
-    def whole(self, moving: State) -> State:
+    def whole(self, moving: PolarState) -> PolarState:
         """The state of all neurons."""
-        away = self.row >= 0
-        row = self.row[away]
-        u, q, kappa = self.home.u.clone(), self.home.q.clone(), self.home.kappa.clone()
-        u[away], q[away], kappa[away] = moving.u[row], moving.q[row], moving.kappa[row] + self.ahead[away]
-        return replace(self.home, u=u, q=q, kappa=kappa, bias=moving.bias)
+        active = self.row >= 0
+        row = self.row[active]
+        u, q = self.reference.u.clone(), self.reference.q.clone()
+        u[active], q[active] = moving.u[row], moving.q[row]
+        return replace(self.reference, u=u, q=q, kappa=self.kappa(moving), bias=moving.bias)
 
-    def kappa(self, moving: State) -> Tensor:
+    def kappa(self, moving: PolarState) -> Tensor:
         """``log(r_j + s_j)`` of all neurons."""
-        away = self.row >= 0
-        kappa = self.home.kappa.clone()
-        kappa[away] = moving.kappa[self.row[away]] + self.ahead[away]
+        active = self.row >= 0
+        kappa = self.reference.kappa.clone()
+        kappa[active] = moving.kappa[self.row[active]] + self.ahead[active]
         return kappa
 
-    def log_contribution(self, moving: State) -> Tensor:
+    def log_contribution(self, moving: PolarState) -> Tensor:
         """``log(r_j s_j)`` of all neurons."""
-        return self.home.balance.log_contribution(self.kappa(moving))
+        return self.reference.balance.log_contribution(self.kappa(moving))
 
-    def log_rho(self, moving: State) -> float:
+    def log_rho(self, moving: PolarState) -> float:
         """``log |theta|``, the norm of all weights and biases."""
-        squares = self.home.balance.log_square(self.kappa(moving)).logsumexp(0)
+        squares = self.reference.balance.log_square(self.kappa(moving)).logsumexp(0)
         return 0.5 * log_add(float(squares), float(moving.bias.double().square().sum().log()))
 
-    def spread(self, values: Tensor, at_home: Tensor) -> Tensor:
-        """Values per row of the moving state handed out to all neurons; the rest is ``at_home``."""
-        away = self.row >= 0
+    def spread(self, values: Tensor, inactive: Tensor) -> Tensor:
+        """Values per row of the moving state for all neurons, ``inactive`` for those left out."""
+        active = self.row >= 0
         out = values.new_empty(len(self.row))
-        out[away], out[~away] = values[self.row[away]], at_home
+        out[active], out[~active] = values[self.row[active]], inactive
         return out
 
-    def without(self, moving: State, idle: Tensor) -> tuple[State, Roll]:
-        """Leave the rows marked ``idle`` at home, as they are now."""
+    def without(self, moving: PolarState, idle: Tensor) -> tuple[PolarState, MergeState]:
+        """Leave out the rows marked ``idle``, as they are now."""
         number = torch.cumsum(~idle, 0) - 1
         number[idle] = -1
-        away = self.row >= 0
+        active = self.row >= 0
         row = self.row.clone()
-        row[away] = number[self.row[away]]
-        return moving[~idle], Roll(self.whole(moving), row, self.ahead)
+        row[active] = number[self.row[active]]
+        return moving[~idle], MergeState(self.whole(moving), row, self.ahead)
 
-    def merged(self, moving: State, p: float, bound: float) -> tuple[State, Roll, Merge]:
-        """Merge the rows that have met, within ``bound``; the Merge does the same to slopes."""
+    def merged(self, moving: PolarState, p: float, bound: float) -> tuple[PolarState, MergeState, Merge]:
+        """Merge the rows whose directions agree within ``bound``; the Merge does the same to slopes."""
         leader = leaders(moving, p, bound)
         kept, group = torch.unique(leader, return_inverse=True)
         merge = Merge(group, len(kept), moving.log_contribution())
         kappa = 0.5 * merge.log_sum(2 * moving.kappa)
         alone = merge.count == 1
         kappa[alone] = moving.kappa[kept[alone]]
-        even, own = Balance.even(kappa), moving.balance[kept]
-        balance = Balance(
+        balanced, own = ConservedBalance.balanced(kappa), moving.balance[kept]
+        balance = ConservedBalance(
             *(
-                torch.where(alone, getattr(own, part), getattr(even, part))
+                torch.where(alone, getattr(own, part), getattr(balanced, part))
                 for part in ("kappa", "delta", "plus", "minus")
             )
         )
         share = torch.zeros_like(kappa).index_add_(0, group, moving.share)
-        state = State(unit(merge.mean(moving.u)), unit(merge.mean(moving.q)), kappa, moving.bias, balance, share)
-        away = self.row >= 0
+        state = PolarState(unit(merge.mean(moving.u)), unit(merge.mean(moving.q)), kappa, moving.bias, balance, share)
+        active = self.row >= 0
         row, ahead = self.row.clone(), self.ahead.clone()
-        ahead[away] += (moving.kappa - kappa[group])[self.row[away]]
-        row[away] = group[self.row[away]]
-        return state, Roll(self.home, row, ahead), merge
+        ahead[active] += (moving.kappa - kappa[group])[self.row[active]]
+        row[active] = group[self.row[active]]
+        return state, MergeState(self.reference, row, ahead), merge
 
 
 @dataclass(frozen=True)
@@ -125,17 +128,17 @@ class Merge:
         share = (self.log_weight - self.log_sum(self.log_weight)[self.group]).exp().to(x.dtype)
         return x.new_zeros(self.size, x.shape[1]).index_add_(0, self.group, x * share[:, None])
 
-    def of(self, slope: Slope) -> Slope:
+    def mean_slope(self, slope: Slope) -> Slope:
         """The slope of the merged state, to second order in the angles."""
         kappa = self.mean(slope.kappa[:, None])[:, 0]
         return replace(slope, u=self.mean(slope.u), q=self.mean(slope.q), kappa=kappa)
 
 
-def leaders(state: State, p: float, bound: float) -> Tensor:
+def leaders(state: PolarState, p: float, bound: float) -> Tensor:
     """For each row the row it follows: the largest contribution within half the bound (so 1 bound to the mean).
 
-    Angles come from a float64 Gram matrix, computed LEADERS rows at a time: O(h D max(LEADERS, groups)).
-    Rows that are not balanced within the bound stay alone: their norms do not grow alike.
+    Angles come from a float64 Gram matrix, computed GRAM_ROWS rows at a time: O(h D max(GRAM_ROWS, groups)).
+    Rows that are not balanced within the bound are not merged: their norms do not grow alike.
     """
     u, q = unit(state.u.double()), unit(state.q.double())
     leader = torch.full((len(u),), -1, device=u.device)
@@ -143,7 +146,7 @@ def leaders(state: State, p: float, bound: float) -> Tensor:
     leader[~even] = torch.nonzero(~even)[:, 0]
     order = torch.argsort(state.log_contribution(), descending=True, stable=True)
     while True:
-        waiting = order[leader[order] < 0][:LEADERS]
+        waiting = order[leader[order] < 0][:GRAM_ROWS]
         if not len(waiting):
             return leader
         turn = p * angle(u[waiting] @ u.T) + angle(q[waiting] @ q.T)

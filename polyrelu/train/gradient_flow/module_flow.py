@@ -6,39 +6,37 @@ The slopes of deep nets are stiff: curvature far above the speed at which theta 
 second order (Sommeijer, Shampine & Verwer 1998) are explicit and, with s stages, stable for about s^2/3 times the
 step of Euler; s follows from the largest curvature, which a power iteration on differences of slopes finds. The error
 allowed is rtol |theta|, so the initial scale does not matter. A PolyReLUNet has a faster way (polar_flow.py), and so
-has every net once the data are separated and few constraints decide (late.py).
+has every net once the data are separated and few constraints decide (late_flow.py).
 """
 
 from __future__ import annotations
 
 import copy
 import math
-import time
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
-from polyrelu.data import BLOCK, Dataset
-from polyrelu.progress import Progress
+from polyrelu.data import BLOCK
 from polyrelu.train.descent.backward import logits, relative_loss
+from polyrelu.train.flow_options import FlowOptions
 from polyrelu.train.gradient_flow.polar_field import count_correct
 from polyrelu.train.losses import class_margins, in_loss_time, log_add, log_mean_exp, pull
-from polyrelu.train.recorder import met
-from polyrelu.train.stopping import Landing, Status, Until
-from polyrelu.train.trajectory import History, Trajectory, thinned
+from polyrelu.train.recorder import Recorder
+from polyrelu.train.stopping import Status, StepTargets
+from polyrelu.train.training_run import TrainingRun
+from polyrelu.train.trajectory import Trajectory
 
-MOST = 200  # stages of a step
-FRESH = 25  # steps after which the curvature is looked at again
-STILL = 1e-14  # relative change of theta per unit of log L, below which nothing moves
+MAX_STAGES = 200  # of a step
+CURVATURE_STEPS = 25  # after which the curvature is estimated again
+STALL_SPEED = 1e-14  # relative change of theta per unit of log L, below which nothing moves
 
 
 @dataclass(frozen=True)
-class Point:
-    """A moment: clock, log flow time, theta, its slope per unit of the clock, and what the data said."""
+class ModulePoint:
+    """A point of the flow: clock, log flow time, theta, its slope per unit of the clock, and loss and margin there."""
 
     tau: float
     log_t: float
@@ -49,48 +47,19 @@ class Point:
     margin: float
 
 
-def module_flow(
-    net: nn.Module,
-    data: Dataset,
-    *,
-    loss: str,
-    until: Until,
-    rtol: float,
-    record: Sequence[float],
-    max_evaluations: float,
-    progress: Progress,
-    after: Trajectory | None,
-) -> Trajectory:
-    """The flow of a module (the door, flow.py, explains the arguments and has checked them)."""
-    run = ModuleFlow(copy.deepcopy(net), data, loss, after)
-    landing = Landing(until, record)
-    status = run.verdict(until, max_evaluations)
-    try:
-        while status is None:
-            status = run.advance(rtol, landing)
-            point = run.point
-            progress.update(
-                time=math.exp(min(point.log_t, 700.0)),
-                log_loss=point.log_loss,
-                evaluations=run.passes,
-                neurons=0,
-            )
-            status = status or run.verdict(until, max_evaluations)
-    except KeyboardInterrupt:
-        status = Status.INTERRUPTED
-    return run.trajectory(status)
+class ModuleFlow(TrainingRun):
+    """The flow of a module, under way."""
 
+    point: ModulePoint
 
-class ModuleFlow:
-    """A flow under way."""
-
-    def __init__(self, net: nn.Module, data: Dataset, loss: str, after: Trajectory | None) -> None:
-        self.net, self.data, self.loss, self.before, self.began = net, data, loss, after, time.perf_counter()
-        self.trained = [p for p in net.parameters() if p.requires_grad]
-        self.y = data.y.to(self.trained[0].dtype) if data.binary else data.y
+    def __init__(self, net: nn.Module, options: FlowOptions, after: Trajectory | None) -> None:
+        recorder = Recorder(after, options.record)
+        super().__init__(recorder, options.until, options.progress, options.max_evaluations)
+        self.net, self.data, self.loss, self.rtol = copy.deepcopy(net), options.data, options.loss, options.rtol
+        self.targets = StepTargets(options.until, options.record)
+        self.trained = [p for p in self.net.parameters() if p.requires_grad]
+        self.y = self.data.y.to(self.trained[0].dtype) if self.data.binary else self.data.y
         self.passes = 0.0 if after is None else after.evaluations
-        self.moments: list[dict[str, Any]] = [] if after is None else after.history.moments()
-        self.snapshots: dict[float, nn.Module] = {} if after is None else dict(after.snapshots)
         self.counts = {"steps": 0.0, "rejected": 0.0}
         clock = 0.0 if after is None else float(after.history.clock[-1])
         log_t = -math.inf if after is None else float(after.history.log_time[-1])
@@ -99,13 +68,18 @@ class ModuleFlow:
         self.point = self.at(theta, clock, log_t)
         if after is None:
             self.note()
-        self.curvature, self.age = 0.0, FRESH
+        self.curvature, self.age = 0.0, CURVATURE_STEPS
         self.way: Tensor | None = None
-        self.look()
-        turn = 0.01 * self.size(theta) / max(self.size(self.point.slope), 1e-300)
+        self.estimate_curvature()
+        turn = 0.01 * size(theta) / max(size(self.point.slope), 1e-300)
         self.dt = turn or 0.01 / max(self.curvature, 1e-300)  # a start at zero has no direction to turn
 
-    def at(self, theta: Tensor, tau: float, log_t: float) -> Point:
+    @property
+    def evaluations(self) -> float:
+        """Passes over the data so far."""
+        return self.passes
+
+    def at(self, theta: Tensor, tau: float, log_t: float) -> ModulePoint:
         """Loss, margin and slope at theta: one pass over the data, gradients relative to the last known loss."""
         vector_to_parameters(theta, self.trained)
         total, correct, margin = -math.inf, 0, math.inf
@@ -124,43 +98,28 @@ class ModuleFlow:
         rate = log_loss if in_loss_time(self.loss) else 0.0
         grads = [torch.zeros_like(p) if p.grad is None else p.grad for p in self.trained]
         slope = parameters_to_vector(grads) * -math.exp(min(self.frame - rate, 700.0))
-        return Point(tau, log_t, theta, slope, log_loss, correct / len(self.data), margin)
+        return ModulePoint(tau, log_t, theta, slope, log_loss, correct / len(self.data), margin)
 
-    @staticmethod
-    def size(x: Tensor) -> float:
-        """Euclidean norm, in float64."""
-        return float(torch.linalg.vector_norm(x, dtype=torch.float64))
-
-    def advance(self, rtol: float, landing: Landing) -> Status | None:
+    def advance(self) -> Status | None:
         """One accepted step; a status if there is none."""
         old = self.point
         self.frame = old.log_loss
-        length, speed = self.size(old.theta), self.size(old.slope)
-        if speed <= STILL * length:
+        if size(old.slope) <= STALL_SPEED * size(old.theta):
             return Status.STALLED
         while self.dt > 1e-13 * max(old.tau, 1e-277):
-            if self.age >= FRESH:
-                self.look()
-            self.dt = min(self.dt, (MOST**2 - 1) / (1.6 * max(self.curvature, 1e-300)))
-            dt, stages = self.dt, max(2, 1 + math.ceil(math.sqrt(1 + 1.6 * self.dt * self.curvature)))
-            new = self.chebyshev(old, dt, stages)
-            wrong = self.size(0.8 * (old.theta - new.theta) + 0.4 * dt * (old.slope + new.slope)) / max(
-                length, dt * speed
-            )
-            passed = math.log(dt)
-            if in_loss_time(self.loss):  # log L falls at the rate |slope|^2, so its middle is known to third order
-                bend = dt / 8 * (speed**2 - self.size(new.slope) ** 2)
-                passed += log_mean_exp(-old.log_loss, bend - (old.log_loss + new.log_loss) / 2, -new.log_loss)
-            new = replace(new, log_t=log_add(old.log_t, passed))
+            if self.age >= CURVATURE_STEPS:
+                self.estimate_curvature()
+            self.dt = min(self.dt, (MAX_STAGES**2 - 1) / (1.6 * max(self.curvature, 1e-300)))
+            new, wrong = self.trial(old, self.dt)
             if not math.isfinite(wrong + new.log_loss + new.log_t):
-                self.dt, self.age = self.dt / 10, FRESH
+                self.dt, self.age = self.dt / 10, CURVATURE_STEPS
                 continue
-            growth = 0.9 * (rtol / max(wrong, 1e-300)) ** (1 / 3)
-            if wrong > rtol:
+            growth = 0.9 * (self.rtol / max(wrong, 1e-300)) ** (1 / 3)
+            if wrong > self.rtol:
                 self.counts["rejected"] += 1
-                self.dt, self.age = self.dt * min(0.7, max(0.1, growth)), FRESH
+                self.dt, self.age = self.dt * min(0.7, max(0.1, growth)), CURVATURE_STEPS
                 continue
-            cut = min(landing.cut(old, new), landing.snap(old, new))
+            cut = self.targets.shortened(old, new)
             if cut < 1:
                 self.dt *= cut
                 continue
@@ -168,13 +127,22 @@ class ModuleFlow:
             self.dt *= min(5.0, max(0.3, growth))
             self.counts["steps"] += 1
             self.note()
-            for log_time in landing.times:
-                if abs(new.log_t - log_time) <= 2e-6:
-                    self.snapshots[math.exp(log_time)] = self.network()
+            self.recorder.keep_copies(new, self.network)
             return None
         return Status.STEP_UNDERFLOW
 
-    def chebyshev(self, old: Point, dt: float, stages: int) -> Point:
+    def trial(self, old: ModulePoint, dt: float) -> tuple[ModulePoint, float]:
+        """A step of length dt, and its estimated error relative to |theta|."""
+        length, speed = size(old.theta), size(old.slope)
+        new = self.chebyshev(old, dt, max(2, 1 + math.ceil(math.sqrt(1 + 1.6 * dt * self.curvature))))
+        wrong = size(0.8 * (old.theta - new.theta) + 0.4 * dt * (old.slope + new.slope)) / max(length, dt * speed)
+        passed = math.log(dt)
+        if in_loss_time(self.loss):  # log L falls at the rate |slope|^2, so its middle is known to third order
+            bend = dt / 8 * (speed**2 - size(new.slope) ** 2)
+            passed += log_mean_exp(-old.log_loss, bend - (old.log_loss + new.log_loss) / 2, -new.log_loss)
+        return replace(new, log_t=log_add(old.log_t, passed)), wrong
+
+    def chebyshev(self, old: ModulePoint, dt: float, stages: int) -> ModulePoint:
         """One step of the method; T_j, T_j', T_j'' are Chebyshev polynomials at w0."""
         w0 = 1 + 2 / 13 / stages**2
         T, first, second = [1.0, w0], [0.0, 1.0], [0.0, 0.0]
@@ -193,44 +161,25 @@ class ModuleFlow:
             before, here = here, new + dt * (push * at.slope + pull * old.slope)
         return self.at(here, old.tau + dt, old.log_t)
 
-    def look(self) -> None:
+    def estimate_curvature(self) -> None:
         """The largest curvature: power iteration on differences of slopes, beginning where the last one ended."""
         theta, slope = self.point.theta, self.point.slope
         step = 1e-4 if theta.dtype == torch.float32 else 1e-7
         way = slope if self.way is None else self.way
         for _ in range(20):
-            length = self.size(way)
+            length = size(way)
             if not 0 < length < math.inf:
                 break
-            small = step * (self.size(theta) or 1.0) / length
+            small = step * (size(theta) or 1.0) / length
             bent = (self.at(theta + small * way, self.point.tau, self.point.log_t).slope - slope) / small
-            last, self.curvature, way = self.curvature, self.size(bent) / length, bent / self.size(bent)
+            last, self.curvature, way = self.curvature, size(bent) / length, bent / size(bent)
             if abs(self.curvature - last) < 0.05 * self.curvature:
                 break
         self.way, self.curvature, self.age = way, 1.2 * self.curvature, 0
 
     def note(self) -> None:
-        """Record where it stands."""
-        point = self.point
-        self.moments = thinned(
-            [
-                *self.moments,
-                {
-                    "clock": point.tau,
-                    "log_time": point.log_t,
-                    "log_loss": point.log_loss,
-                    "accuracy": point.accuracy,
-                    "log_rho": math.log(max(self.size(point.theta), 1e-300)),
-                    "min_margin": point.margin,
-                },
-            ]
-        )
-
-    def verdict(self, until: Until, max_evaluations: float) -> Status | None:
-        """The first stop condition that holds."""
-        point = self.point
-        found = met(until, point.log_loss, point.log_t, point.accuracy, self.moments[-1])
-        return found or (Status.BUDGET if self.passes >= max_evaluations else None)
+        """Record the point."""
+        self.recorder.note(self.point, math.log(max(size(self.point.theta), 1e-300)))
 
     def network(self) -> nn.Module:
         """A copy of the net at the current point."""
@@ -240,15 +189,7 @@ class ModuleFlow:
             parameter.grad = None
         return net
 
-    def trajectory(self, status: Status) -> Trajectory:
-        """What is left of the run."""
-        return Trajectory(
-            net=self.network(),
-            status=status,
-            history=History.of(self.moments),
-            evaluations=self.passes,
-            seconds=time.perf_counter() - self.began + (0.0 if self.before is None else self.before.seconds),
-            counts=self.counts,
-            settings={},
-            snapshots=self.snapshots,
-        )
+
+def size(x: Tensor) -> float:
+    """Euclidean norm, in float64."""
+    return float(torch.linalg.vector_norm(x, dtype=torch.float64))

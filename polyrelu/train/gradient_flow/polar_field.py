@@ -7,7 +7,7 @@
 
 (Min & Vidal 2024 in polar coordinates.) The floor of one evaluation is ``X U^T`` and ``(g Z^(p-1))^T X``,
 4 n h D flops; for one logit the growth rate comes out of the second for nothing. Rows are always taken in
-blocks of 1024 from row 0, so no result depends on how the data are held.
+blocks of 1024 from row 0, so no result depends on where the data are kept.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from torch import Tensor
 
 from polyrelu.data import BLOCK
 from polyrelu.train.descent.backward import relu_powers
-from polyrelu.train.gradient_flow.polar_state import Slope, State, tangent
+from polyrelu.train.gradient_flow.polar_state import PolarState, Slope, tangent
 from polyrelu.train.losses import class_margins, in_loss_time, log_add, pull
 
 
@@ -54,16 +54,16 @@ class Field:
         self.rows, self.y, self.loss, self.p, self.biased = rows, y, loss, p, biased
         self.noise = noise if p == 1 else None
         self.log_weight = torch.full((len(y),), -math.log(len(y)), device=y.device) if weight is None else weight.log()
-        self.neuron_passes = 0  # neurons evaluated so far, for the bill
+        self.neuron_passes = 0  # neurons evaluated so far
 
-    def asleep(self, u: Tensor) -> Tensor:
+    def inactive(self, u: Tensor) -> Tensor:
         """Which of the rows of u no sample activates; O(n len(u) D)."""
-        awake = torch.zeros(len(u), dtype=torch.bool, device=u.device)
+        active = torch.zeros(len(u), dtype=torch.bool, device=u.device)
         for start in range(0, len(self.y), BLOCK):
-            awake |= (self.rows(start, min(start + BLOCK, len(self.y))) @ u.T > 0).any(0)
-        return ~awake
+            active |= (self.rows(start, min(start + BLOCK, len(self.y))) @ u.T > 0).any(0)
+        return ~active
 
-    def __call__(self, state: State) -> Slope:
+    def __call__(self, state: PolarState) -> Slope:
         """Slope, loss and accuracy at ``state``; the scale of every sum is kept apart in log."""
         u, outputs, dtype = state.u, state.q.shape[1], state.u.dtype
         self.neuron_passes += len(u)

@@ -25,7 +25,7 @@ from polyrelu.nets import Polar
 
 
 @dataclass(frozen=True)
-class Balance:
+class ConservedBalance:
     """Constants of motion of each neuron: kappa_0 and delta_0 (float64), 1 +- delta_0 kept without cancellation."""
 
     kappa: Tensor
@@ -34,14 +34,14 @@ class Balance:
     minus: Tensor
 
     @classmethod
-    def of(cls, log_r: Tensor, log_s: Tensor) -> Balance:
+    def from_norms(cls, log_r: Tensor, log_s: Tensor) -> ConservedBalance:
         """From the logs of the two norms."""
         ratio = log_s - log_r
         plus, minus = 2 * torch.sigmoid(ratio), 2 * torch.sigmoid(-ratio)
         return cls(torch.logaddexp(log_r, log_s), torch.tanh(ratio / 2), plus, minus)
 
     @classmethod
-    def even(cls, kappa: Tensor) -> Balance:
+    def balanced(cls, kappa: Tensor) -> ConservedBalance:
         """Balanced neurons, r = s."""
         one = torch.ones_like(kappa)
         return cls(kappa, torch.zeros_like(kappa), one, one)
@@ -70,13 +70,13 @@ class Balance:
         """``|delta|`` at a later ``kappa``: how far from balanced."""
         return self.delta.abs() * torch.exp(-2 * (kappa - self.kappa))
 
-    def __getitem__(self, index: Tensor) -> Balance:
-        return Balance(self.kappa[index], self.delta[index], self.plus[index], self.minus[index])
+    def __getitem__(self, index: Tensor) -> ConservedBalance:
+        return ConservedBalance(self.kappa[index], self.delta[index], self.plus[index], self.minus[index])
 
 
 @dataclass(frozen=True)
 class Slope:
-    """Time derivative of a State (per unit of its clock), with the loss seen on the way."""
+    """Time derivative of a PolarState (per unit of its clock), with the loss seen on the way."""
 
     u: Tensor
     q: Tensor
@@ -92,21 +92,21 @@ class Slope:
 
 
 @dataclass(frozen=True)
-class State:
+class PolarState:
     """Directions u (h, D), output directions q (h, C), kappa (h,) float64, output bias (C,), the balance, and the
-    share of all neurons that each row stands for (more than one once they have met, see groups.py)."""
+    share of all neurons that each row stands for (more than one once they are merged, see merging.py)."""
 
     u: Tensor
     q: Tensor
     kappa: Tensor
     bias: Tensor
-    balance: Balance
+    balance: ConservedBalance
     share: Tensor
 
     @classmethod
-    def of(cls, polar: Polar, bias: Tensor) -> State:
+    def from_polar(cls, polar: Polar, bias: Tensor) -> PolarState:
         """The state of a network at its weights."""
-        balance = Balance.of(polar.log_r, polar.log_s)
+        balance = ConservedBalance.from_norms(polar.log_r, polar.log_s)
         return cls(polar.u, polar.q, balance.kappa, bias, balance, torch.full_like(balance.kappa, 1 / polar.width))
 
     def polar(self) -> Polar:
@@ -124,7 +124,7 @@ class State:
         """Weights of the error norm: half for the population of neurons, half by share of contribution."""
         return 0.5 * (self.share + torch.softmax(self.log_contribution(), 0))
 
-    def __getitem__(self, index: Tensor) -> State:
+    def __getitem__(self, index: Tensor) -> PolarState:
         return replace(
             self,
             u=self.u[index],
@@ -152,6 +152,6 @@ def error_size(importance: Tensor, u: Tensor, q: Tensor, kappa: Tensor, bias: Te
     return math.sqrt(float(importance @ squares) + float(bias.double().square().sum()))
 
 
-def distance(a: State, b: State) -> float:
+def distance(a: PolarState, b: PolarState) -> float:
     """Size of the difference of two states, weighted by the importance of a's neurons."""
     return error_size(a.importance(), a.u - b.u, a.q - b.q, a.kappa - b.kappa, a.bias - b.bias)

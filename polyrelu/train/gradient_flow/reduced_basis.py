@@ -8,11 +8,11 @@ import torch
 from torch import Tensor
 
 
-class Frame:
+class ReducedBasis:
     """Coordinates of each neuron in the surrogate's span and in three directions of its own.
 
     The own directions are those of the given vectors (state, defect, trend) after the span is taken out of them;
-    ``coordinates`` holds the vectors themselves. Without a basis a frame is the identity.
+    ``coordinates`` holds the vectors themselves. Without a basis this is the identity.
     """
 
     def __init__(self, basis: Tensor | None = None, vectors: Sequence[Tensor] = ()) -> None:

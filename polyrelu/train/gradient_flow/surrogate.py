@@ -2,7 +2,7 @@
 
 Rows are grouped around a stratified random choice (one pass of k-means, within classes); each group is kept as
 its mean, its share of the rows, and how widely its rows scatter. The field of this small set is close to the
-true one, so its *defect* is small and smooth, and only that needs the full data (see ``defect.py``).
+true one, so its *defect* is small and smooth, and only that needs the full data (see ``two_level.py``).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Two-level steps: integrate a small surrogate, and ask the full data only for the surrogate's defect.
+"""Two-level steps: integrate a small surrogate, and take from the full data only the surrogate's defect.
 
     y' = F(y) = S(y) + e,   e = F - S   (S: field of a few hundred weighted rows, see surrogate.py)
 
@@ -24,12 +24,12 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
-from polyrelu.train.gradient_flow.exponential_rk import Cut, Point, march
+from polyrelu.train.gradient_flow.exponential_rk import Cut, PolarPoint, march
 from polyrelu.train.gradient_flow.polar_field import Field
-from polyrelu.train.gradient_flow.polar_state import Slope, State, distance, tangent, unit
-from polyrelu.train.gradient_flow.reduced_basis import Frame
+from polyrelu.train.gradient_flow.polar_state import PolarState, Slope, distance, tangent, unit
+from polyrelu.train.gradient_flow.reduced_basis import ReducedBasis
 from polyrelu.train.gradient_flow.surrogate import Surrogate
-from polyrelu.train.stopping import Landing, gain
+from polyrelu.train.stopping import StepTargets, gain
 
 MICRO = 0.1  # share of the tolerance that the steps inside may spend: they are cheap
 
@@ -67,32 +67,32 @@ def idle(slope: Slope) -> Tensor:
     return (slope.kappa == 0) & ~slope.u.any(1)
 
 
-def lifted(point: Point, frame: Frame) -> Point:
-    """A point with its directions out of the frame's coordinates."""
-    return replace(point, state=replace(point.state, u=unit(frame.up(point.state.u))))
+def lifted(point: PolarPoint, basis: ReducedBasis) -> PolarPoint:
+    """A point with its directions out of the coordinates of ``basis``."""
+    return replace(point, state=replace(point.state, u=unit(basis.up(point.state.u))))
 
 
 @dataclass(frozen=True)
-class Known:
-    """What the last passes over the data told: the full slope's defect at the current point, and how it changes."""
+class Defect:
+    """From the last passes over the data: the full slope's defect at the current point, and how it changes."""
 
-    defect: Slope
+    slope: Slope
     trend: Slope | None = None  # d defect / d tau over the last step,
     span: float = 0.0  # which was this long
 
-    def map(self, change: Callable[[Slope], Slope]) -> Known:
+    def map(self, change: Callable[[Slope], Slope]) -> Defect:
         """The same after neurons were merged or dropped."""
-        return Known(change(self.defect), None if self.trend is None else change(self.trend), self.span)
+        return Defect(change(self.slope), None if self.trend is None else change(self.trend), self.span)
 
 
 @dataclass(frozen=True)
-class Attempt:
-    """A step: where it ends, what is known there, the points inside (in ``frame``'s coordinates), span and error."""
+class TrialStep:
+    """A step: its end, what is known there, the points inside (in the coordinates of ``basis``), span and error."""
 
-    point: Point
-    known: Known
-    inner: list[Point]
-    frame: Frame
+    point: PolarPoint
+    known: Defect
+    inner: list[PolarPoint]
+    basis: ReducedBasis
     span: float
     error: float
     idle: Tensor  # rows that nothing pulled at its last pass over the data
@@ -126,20 +126,26 @@ class TwoLevel:
             biased=self.full.biased,
         )
 
-    def known(self, state: State, slope: Slope) -> Known:
-        """What the full slope at a state tells about the surrogate."""
-        return Known(combined(slope, self.coarse(state), -1.0))
+    def known(self, state: PolarState, slope: Slope) -> Defect:
+        """The surrogate's defect, from the full slope at a state."""
+        return Defect(combined(slope, self.coarse(state), -1.0))
 
     def _inside(
-        self, point: Point, known: Known, span: float, tol: float, cut: Cut, ends: Callable[[Point], bool]
-    ) -> tuple[list[Point], Frame]:
-        """March the surrogate plus the known defect and its trend; the points, in the coordinates of a frame."""
-        trend = known.trend or scaled(known.defect, 0.0)
-        frame = Frame(self.basis, [point.state.u, known.defect.u, trend.u])
-        u, defect_u, trend_u = frame.coordinates
-        defect, trend = replace(known.defect, u=defect_u), replace(trend, u=trend_u)
+        self,
+        point: PolarPoint,
+        known: Defect,
+        span: float,
+        tol: float,
+        cut: Cut,
+        ends: Callable[[PolarPoint], bool],
+    ) -> tuple[list[PolarPoint], ReducedBasis]:
+        """March the surrogate plus the known defect and its trend; the points, in coordinates of a reduced basis."""
+        trend = known.trend or scaled(known.slope, 0.0)
+        reduced = ReducedBasis(self.basis, [point.state.u, known.slope.u, trend.u])
+        u, defect_u, trend_u = reduced.coordinates
+        defect, trend = replace(known.slope, u=defect_u), replace(trend, u=trend_u)
 
-        def forced(state: State, tau: float) -> Slope:
+        def forced(state: PolarState, tau: float) -> Slope:
             e = combined(defect, trend, tau - point.tau)
             e = replace(e, u=tangent(e.u, state.u), q=tangent(e.q, state.q) if e.q.shape[1] > 1 else e.q)
             self.inside += 1
@@ -153,27 +159,27 @@ class TwoLevel:
             if ends(inner):
                 break
         self.dt = max(b.tau - a.tau for a, b in pairwise(points))
-        return points, frame
+        return points, reduced
 
-    def step(self, point: Point, known: Known, *, span: float, tol: float, landing: Landing) -> Attempt:
-        """One predict-evaluate-correct step over ``span``, or up to where ``landing`` or a large gain ends it."""
+    def step(self, point: PolarPoint, known: Defect, *, span: float, tol: float, targets: StepTargets) -> TrialStep:
+        """One predict-evaluate-correct step over ``span``, or up to where ``targets`` or a large gain ends it."""
 
-        def enough(inner: Point) -> bool:
-            return landing.ends(inner) or inner.slope.log_loss < point.slope.log_loss - gain(point)
+        def enough(inner: PolarPoint) -> bool:
+            return targets.ends(inner) or inner.slope.log_loss < point.slope.log_loss - gain(point)
 
-        points, frame = self._inside(point, known, span, MICRO * tol, landing.cut, enough)
-        guess, span = lifted(points[-1], frame), points[-1].tau - point.tau
+        points, reduced = self._inside(point, known, span, MICRO * tol, targets.cut, enough)
+        guess, span = lifted(points[-1], reduced), points[-1].tau - point.tau
         full = self.full(guess.state)
         after = self.known(guess.state, full).defect
-        trend = scaled(combined(after, known.defect, -1.0), 1 / span)
-        points, frame = self._inside(
-            point, Known(known.defect, trend), span, MICRO * tol, landing.snap, lambda _: False
+        trend = scaled(combined(after, known.slope, -1.0), 1 / span)
+        points, reduced = self._inside(
+            point, Defect(known.slope, trend), span, MICRO * tol, targets.snap, lambda _: False
         )
-        new = lifted(points[-1], frame)
+        new = lifted(points[-1], reduced)
         new = replace(new, slope=combined(self.coarse(new.state), after, 1.0))
         share = 3 + 3 * known.span / span if known.trend else 1.0
         error = distance(new.state, guess.state) / share
-        return Attempt(new, Known(after, trend, span), points, frame, span, error, idle(full))
+        return TrialStep(new, Defect(after, trend, span), points, reduced, span, error, idle(full))
 
 
 class OneLevel:
@@ -182,15 +188,12 @@ class OneLevel:
     def __init__(self, full: Field) -> None:
         self.full = full
 
-    def known(self, state: State, slope: Slope) -> Known:
+    def known(self, state: PolarState, slope: Slope) -> Defect:
         """Nothing to know but the slope itself."""
-        return Known(slope)
+        return Defect(slope)
 
-    def step(self, point: Point, known: Known, *, span: float, tol: float, landing: Landing) -> Attempt:
+    def step(self, point: PolarPoint, known: Defect, *, span: float, tol: float, targets: StepTargets) -> TrialStep:
         """One accepted step, of about ``span``."""
-
-        def cut(old: Point, new: Point) -> float:
-            return min(landing.cut(old, new), landing.snap(old, new))
-
+        cut = targets.shortened
         new, following = next(march(lambda state, _: self.full(state), point, p=self.full.p, tol=tol, dt=span, cut=cut))
-        return Attempt(new, Known(new.slope), [new], Frame(), following, 0.0, idle(new.slope))
+        return TrialStep(new, Defect(new.slope), [new], ReducedBasis(), following, 0.0, idle(new.slope))

@@ -1,4 +1,4 @@
-"""The implicit step of late.py: who pulls at its end, and, for p = 1, through which gates.
+"""The implicit step of late_step.py: which constraints pull at its end, and, for p = 1, through which gates.
 
     p = softmax(-(q + K p))                                 minimises   log sum exp(-c) + u K u / 2,  c = q + K u
 

@@ -30,12 +30,12 @@ from polyrelu.train.late_phase import implicit_step as gates
 from polyrelu.train.losses import class_margins, log_add, log_mean_exp, log_softplus
 
 SEPARATED = math.log(1e-3)  # summed loss from which on the margins decide
-NEAR = 12.0  # constraints this far above the smallest margin are offered to a step
-SEEN = 1e-5  # a constraint that turns out to have this weight should have been offered
-REST = 0.1  # share of the weight that may lie with constraints beyond MOST
-MOST_GATES = 400  # unknown gates of a step
-HEAVY = 1e-4  # weight of the constraints whose gates are
-MOST = {True: 1500, False: 400}  # constraints of a step: gradients in closed form, or by autograd
+NEAR_MARGIN = 12.0  # constraints this far above the smallest margin are offered to a step
+NOTICED_WEIGHT = 1e-5  # a constraint that turns out to have this weight should have been offered
+MAX_REST_WEIGHT = 0.1  # share of the weight that may lie with constraints beyond MAX_CONSTRAINTS
+MAX_GATES = 400  # unknown gates of a step
+GATE_WEIGHT = 1e-4  # weight of the constraints whose gates are
+MAX_CONSTRAINTS = {True: 1500, False: 400}  # constraints of a step: gradients in closed form, or by autograd
 
 
 def ready(net: nn.Module, data: Dataset, log_loss: float) -> bool:
@@ -44,7 +44,10 @@ def ready(net: nn.Module, data: Dataset, log_loss: float) -> bool:
         return False
     q = all_margins(copy.deepcopy(net).double(), data)
     weights = torch.softmax(-q.flatten(), 0)
-    return float(weights.sort(descending=True).values[MOST[gradients.closed_form(net)] :].sum()) <= REST
+    return (
+        float(weights.sort(descending=True).values[MAX_CONSTRAINTS[gradients.closed_form(net)] :].sum())
+        <= MAX_REST_WEIGHT
+    )
 
 
 def all_margins(net: nn.Module, data: Dataset) -> Tensor:
@@ -59,8 +62,8 @@ def all_margins(net: nn.Module, data: Dataset) -> Tensor:
 
 
 @dataclass(frozen=True, eq=False)
-class Stand:
-    """A moment of the late phase: the net in float64, its margins, clock and log flow time; it is a `Weights`."""
+class LateState:
+    """A point of the late phase: the net in float64, its margins, clock and log flow time; it is a `Weights`."""
 
     net: nn.Module
     names: tuple[str, ...]
@@ -85,6 +88,16 @@ class Stand:
         """Natural log of the mean loss."""
         return self.log_sum - math.log(len(self.q))
 
+    @property
+    def accuracy(self) -> float:
+        """Share of samples whose margins are all positive."""
+        return float((self.q > 0).all(dim=1).double().mean())
+
+    @property
+    def margin(self) -> float:
+        """The smallest margin."""
+        return float(self.q.min())
+
     @cached_property
     def log_rho(self) -> float:
         """log |theta|."""
@@ -99,90 +112,90 @@ class Stand:
 
 
 @dataclass(frozen=True)
-class Step:
-    """What a step from a stand of given length found: where it ends, its error, and who pulled at the end."""
+class LateStep:
+    """A step: where it ends, its error, and the weights of the constraints at the end."""
 
-    end: Stand
+    end: LateState
     error: float
     weights: Tensor  # (n, C)
 
 
-class Late:
+class LateStepper:
     """Steps of the module docstring on one data set; ``work`` counts passes over it."""
 
     def __init__(self, data: Dataset, degree: float | None) -> None:
         self.data, self.degree, self.work = data, degree, 0.0
-        self.sliding = False  # whether gates are unknowns: dear, so only where steps fail without
+        self.unknown_gates = False  # whether gates are unknowns: slower, so only where steps fail without
 
-    def step(self, stand: Stand, dt: float, start: Tensor) -> Step:
+    def step(self, state: LateState, dt: float, start: Tensor) -> LateStep:
         """Two half steps, extrapolated with one whole step, and how far apart they are relative to |theta|."""
-        near = self.tangent(stand, start)
-        whole, _ = self.move(stand, near, dt)
-        half, weights = self.move(stand, near, dt / 2)
+        near = self.tangent(state, start)
+        whole, _ = self.move(state, near, dt)
+        half, weights = self.move(state, near, dt / 2)
         end, weights = self.move(half, self.tangent(half, weights), dt / 2)
         mine, other = dict(end.net.named_parameters()), dict(whole.net.named_parameters())
-        apart = {name: mine[name].detach() - other[name].detach() for name in stand.names}
+        apart = {name: mine[name].detach() - other[name].detach() for name in state.names}
         with torch.no_grad():
             for name, gap in apart.items():
                 mine[name].add_(gap)
-        end = Stand(end.net, stand.names, all_margins(end.net, self.data), stand.loss, stand.tau + dt, stand.log_t)
+        end = LateState(end.net, state.names, all_margins(end.net, self.data), state.loss, state.tau + dt, state.log_t)
         self.work += 1
-        passed = math.log(dt) + log_mean_exp(-stand.log_loss, -half.log_loss, -end.log_loss)
-        end = replace(end, log_t=log_add(stand.log_t, passed))
+        passed = math.log(dt) + log_mean_exp(-state.log_loss, -half.log_loss, -end.log_loss)
+        end = replace(end, log_t=log_add(state.log_t, passed))
         error = math.sqrt(sum(float(gap.square().sum()) for gap in apart.values()))
-        return Step(end, error / math.exp(end.log_rho), weights)
+        return LateStep(end, error / math.exp(end.log_rho), weights)
 
-    def move(self, stand: Stand, near: Tangent, dt: float) -> tuple[Stand, Tensor]:
+    def move(self, state: LateState, near: Tangent, dt: float) -> tuple[LateState, Tensor]:
         """One step; constraints and gates that were not offered but turn out to matter are, and it is taken again."""
         for turn in range(8):
             p, s = self.forces(near, dt)
-            new = self.moved(stand, near, dt, p, s)
+            new = self.moved(state, near, dt, p, s)
             q = all_margins(new.net, self.data)
             self.work += 1
             weights = torch.softmax(-q.flatten(), 0)
-            missed = weights > SEEN
+            missed = weights > NOTICED_WEIGHT
             missed[near.chosen] = False
             if turn == 7:
                 break
             if missed.any() and near.rest is None:
                 extra = near.start.clone().flatten()
-                extra[missed] = SEEN
-                near = self.tangent(stand, extra.view_as(q), torch.cat([near.chosen, missed.nonzero()[:, 0]]))
+                extra[missed] = NOTICED_WEIGHT
+                near = self.tangent(state, extra.view_as(q), torch.cat([near.chosen, missed.nonzero()[:, 0]]))
                 continue
-            pairs = crossed(stand, new, near, p) if self.sliding and slides(stand) else None
+            pairs = crossed(state, new, near, p) if self.unknown_gates and slides(state) else None
             if pairs is None:
                 break
-            found = gates.Gates.from_pairs(stand, near.X, near.E, pairs)
-            near = replace(near, gates=found, G=gates.gram_with_gates(stand, near.X, near.E, found))
+            found = gates.Gates.from_pairs(state, near.X, near.E, pairs)
+            near = replace(near, gates=found, G=gates.gram_with_gates(state, near.X, near.E, found))
         full = torch.zeros_like(weights)
         full[near.chosen] = p
         return replace(new, q=q), full.view_as(q)
 
-    def tangent(self, stand: Stand, start: Tensor, chosen: Tensor | None = None) -> Tangent:
+    def tangent(self, state: LateState, start: Tensor, chosen: Tensor | None = None) -> Tangent:
         """Gradients of the constraints near the margin; ``start`` (n, C): weights to begin with."""
-        flat, most = stand.q.flatten(), MOST[gradients.closed_form(stand.net)]
+        flat, most = state.q.flatten(), MAX_CONSTRAINTS[gradients.closed_form(state.net)]
         if chosen is None:
-            chosen = ((flat <= flat.min() + NEAR) | (start.flatten() > SEEN)).nonzero()[:, 0]
+            chosen = ((flat <= flat.min() + NEAR_MARGIN) | (start.flatten() > NOTICED_WEIGHT)).nonzero()[:, 0]
         rest, share, drift = None, 0.0, torch.zeros(())
         if len(chosen) > most:
             chosen = chosen[flat[chosen].argsort(stable=True)]
             chosen, others = chosen[:most], chosen[most:]
             weights = torch.softmax(-flat, 0)[others]
             share = float(weights.sum())
-            X, E = gradients.constraints(self.data, others, stand.q.shape[1])
-            rest = gradients.total(stand, X, E * weights[:, None])
+            X, E = gradients.constraints(self.data, others, state.q.shape[1])
+            rest = gradients.total(state, X, E * weights[:, None])
             self.work += len(others) / len(flat)
-        X, E = gradients.constraints(self.data, chosen, stand.q.shape[1])
+        X, E = gradients.constraints(self.data, chosen, state.q.shape[1])
         if rest is not None:
             small = (
-                1e-6 * math.exp(stand.log_rho) / math.sqrt(sum(float(part.square().sum()) for part in rest.values()))
+                1e-6 * math.exp(state.log_rho) / math.sqrt(sum(float(part.square().sum()) for part in rest.values()))
             )
             with torch.no_grad():
-                f = (changed(stand.net, rest, small)(X) - stand.net(X)) / small
+                f = (changed(state.net, rest, small)(X) - state.net(X)) / small
             drift = (f.reshape(E.shape) * E).sum(dim=1)
         self.work += len(chosen) / len(flat)
-        found = pinned(stand, X, E, start.flatten()[chosen]) if self.sliding and slides(stand) else None
-        G = gradients.gram(stand, X, E) if found is None else gates.gram_with_gates(stand, X, E, found)
+        found = pinned(state, X, E, start.flatten()[chosen]) if self.unknown_gates and slides(state) else None
+        G = gradients.gram(state, X, E) if found is None else gates.gram_with_gates(state, X, E, found)
         return Tangent(chosen, X, E, flat[chosen], G, start, found, rest, share, drift)
 
     def forces(self, near: Tangent, dt: float) -> tuple[Tensor, Tensor]:
@@ -193,18 +206,18 @@ class Late:
         p, s = gates.end_forces(near.q + dt * near.drift, dt * mine * near.G, start, near.gates)
         return mine * p, mine * s
 
-    def moved(self, stand: Stand, near: Tangent, dt: float, p: Tensor, s: Tensor) -> Stand:
+    def moved(self, state: LateState, near: Tangent, dt: float, p: Tensor, s: Tensor) -> LateState:
         """theta + dt sum_k p_k grad q_k, the gradients through unknown gates replaced by their forces."""
-        pull = gradients.total(stand, near.X, near.E * p[:, None])
+        pull = gradients.total(state, near.X, near.E * p[:, None])
         if near.gates is not None:
             row, neuron, height, at, _ = near.gates
             back = p[row] * height * (at > 0) - s
-            pull["weight"].index_add_(0, neuron, back[:, None] * stand.net.preprocess(near.X)[row])  # type: ignore[operator]
+            pull["weight"].index_add_(0, neuron, back[:, None] * state.net.preprocess(near.X)[row])  # type: ignore[operator]
         if near.rest is not None:
             pull = {name: part + near.rest[name] for name, part in pull.items()}
-        return Stand(changed(stand.net, pull, dt), stand.names, stand.q, stand.loss, stand.tau + dt, stand.log_t)
+        return LateState(changed(state.net, pull, dt), state.names, state.q, state.loss, state.tau + dt, state.log_t)
 
-    def falls(self, old: Stand, new: Stand) -> bool:
+    def falls(self, old: LateState, new: LateState) -> bool:
         """Whether the smoothed margin of a homogeneous net fell, beyond rounding."""
         if self.degree is None:
             return False
@@ -227,28 +240,28 @@ class Tangent:
     drift: Tensor  # and how fast they move the margins q
 
 
-def slides(stand: Stand) -> bool:
+def slides(state: LateState) -> bool:
     """Whether gates may have to be found: one logit, p = 1, both layers trained."""
-    net = stand.net
-    return isinstance(net, PolyReLUNet) and net.p == 1 and net.outputs == 1 and {"weight", "output"} == set(stand.names)
+    net = state.net
+    return isinstance(net, PolyReLUNet) and net.p == 1 and net.outputs == 1 and {"weight", "output"} == set(state.names)
 
 
-def pinned(stand: Stand, X: Tensor, E: Tensor, weights: Tensor) -> gates.Gates | None:
+def pinned(state: LateState, X: Tensor, E: Tensor, weights: Tensor) -> gates.Gates | None:
     """Harmful pairs that lie at their gate already."""
-    t, d, width = gates.gate_planes(stand, X, E)
-    pairs = ((t.abs() <= gates.PINNED * width) & (d < 0) & (weights[:, None] > HEAVY)).nonzero()
-    return gates.Gates.from_pairs(stand, X, E, pairs[:MOST_GATES]) if len(pairs) else None
+    t, d, width = gates.gate_planes(state, X, E)
+    pairs = ((t.abs() <= gates.PINNED * width) & (d < 0) & (weights[:, None] > GATE_WEIGHT)).nonzero()
+    return gates.Gates.from_pairs(state, X, E, pairs[:MAX_GATES]) if len(pairs) else None
 
 
-def crossed(old: Stand, new: Stand, near: Tangent, p: Tensor) -> Tensor | None:
+def crossed(old: LateState, new: LateState, near: Tangent, p: Tensor) -> Tensor | None:
     """All pairs to treat as unknown if a step took harmful ones through their gates; None if it took no new one."""
     (t, d, _), (after, _, _) = gates.gate_planes(old, near.X, near.E), gates.gate_planes(new, near.X, near.E)
-    through = ((t > 0) != (after > 0)) & (d < 0) & (p[:, None] > HEAVY)
+    through = ((t > 0) != (after > 0)) & (d < 0) & (p[:, None] > GATE_WEIGHT)
     known = torch.zeros_like(through)
     if near.gates is not None:
         known[near.gates.row, near.gates.neuron] = True
     fresh = (through & ~known).nonzero()
-    if not len(fresh) or int(known.sum()) + len(fresh) > MOST_GATES:
+    if not len(fresh) or int(known.sum()) + len(fresh) > MAX_GATES:
         return None
     return torch.cat([known.nonzero(), fresh])
 
