@@ -170,7 +170,7 @@ class TwoLevel:
         points, reduced = self._inside(point, known, span, MICRO * tol, targets.cut, enough)
         guess, span = lifted(points[-1], reduced), points[-1].tau - point.tau
         full = self.full(guess.state)
-        after = self.known(guess.state, full).defect
+        after = self.known(guess.state, full).slope
         trend = scaled(combined(after, known.slope, -1.0), 1 / span)
         points, reduced = self._inside(
             point, Defect(known.slope, trend), span, MICRO * tol, targets.snap, lambda _: False
