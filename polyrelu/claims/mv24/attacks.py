@@ -18,7 +18,7 @@ from torch import Tensor
 
 from polyrelu.claims.experiment import Measured, experiment
 from polyrelu.claims.mv24 import sizes
-from polyrelu.claims.mv24.ideal import HALF_GAP, mixture_of
+from polyrelu.claims.mv24.ideal import mixture_of
 from polyrelu.claims.profile import Profile
 from polyrelu.claims.quantity import Key, Quantity
 from polyrelu.claims.setups.mixture_nets import ideal
@@ -36,7 +36,7 @@ from polyrelu.robust.attacks import (
     Towards,
     Zero,
 )
-from polyrelu.robust.theory import average_critical_radius
+from polyrelu.robust.theory import HALF_GAP, average_critical_radius
 
 Array = NDArray[np.float64]
 RADII = np.array([0.7, 0.71, 0.75, 0.8, 0.85, 0.9, 0.95, 1.0])

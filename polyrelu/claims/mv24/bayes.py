@@ -14,7 +14,7 @@ import torch
 
 from polyrelu.claims.experiment import Measured, experiment
 from polyrelu.claims.mv24 import sizes
-from polyrelu.claims.mv24.ideal import HALF_GAP, mixture_of
+from polyrelu.claims.mv24.ideal import mixture_of
 from polyrelu.claims.profile import Profile
 from polyrelu.claims.quantity import Key, Quantity
 from polyrelu.claims.setups.mixture_nets import ideal, proven_for_bayes, trained
@@ -23,7 +23,7 @@ from polyrelu.data import Dataset, OrthonormalMixture
 from polyrelu.nets import BayesClassifier, CentreClassifier, NearestCentre
 from polyrelu.robust import Score, bracket, curve
 from polyrelu.robust.attacks import CentreToCentre
-from polyrelu.robust.theory import bayes_robust_bound
+from polyrelu.robust.theory import HALF_GAP, bayes_robust_bound
 
 
 @experiment()

@@ -31,7 +31,6 @@ from polyrelu.robust.theory import (
     centre_robust_bound,
 )
 
-HALF_GAP = math.sqrt(2) / 2
 FIVE: Mapping[Profile, int] = {"quick": 2, "paper": 5}
 
 

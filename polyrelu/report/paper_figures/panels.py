@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
@@ -15,6 +16,7 @@ from polyrelu.claims import Measured, Quantity
 from polyrelu.report.figures.heatmap import heatmap
 from polyrelu.report.figures.style import BLACK, DOTTED, GREY
 from polyrelu.report.paper_figures.figure import Results, Run
+from polyrelu.robust.theory import HALF_GAP
 
 Array = NDArray[np.float64]
 COSINES = (-1, -0.5, 0, 0.5, 1)  # ticks of a colour bar
@@ -63,6 +65,11 @@ def share_beyond(radii: ArrayLike, grid: Array, points: int | None = None) -> Ar
     return np.asarray(1 - np.searchsorted(ordered, grid, side="right") / (points or len(ordered)))
 
 
+def shares_beyond(runs: Iterable[Run], side: str, grid: Array) -> Array:
+    """The same of each run's radii on one side of the bracket, one row for each run."""
+    return np.array([share_beyond(run[side], grid, run.get("points")) for run in runs])
+
+
 def band(
     panel: Axes, x: ArrayLike, lines: ArrayLike, colour: str, *,
     alpha: float = 0.18, middle: Callable[..., Any] = np.mean, **look: Any,
@@ -89,10 +96,24 @@ def mark_radius(panel: Axes, radius: float, words: str, gap: float, height: floa
     panel.text(radius + gap, height, words, fontsize=9, color=BLACK)
 
 
+def mark_ideal_radii(panel: Axes, clusters: int) -> None:
+    """Where class averages break, and where single centres do."""
+    for radius, name in ((1 / math.sqrt(clusters), f"1/√{clusters}"), (HALF_GAP, "√2/2")):
+        mark_radius(panel, radius, name, 0.006, 1.06, zorder=1)
+
+
 def percent_axis(panel: Axes, low: float = -0.02, high: float = 1.02) -> None:
     """Shares between 0 and 1, written in percent."""
     panel.set_ylim(low, high)
     panel.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0, symbol=" %"))
+
+
+def robustness_axes(panel: Axes, title: str) -> None:
+    """Robust accuracy against the radius, with room for the names of radii."""
+    percent_axis(panel, -0.03, 1.14)
+    panel.set_yticks([0, 0.25, 0.5, 0.75, 1])
+    panel.set_xlabel("radius of the perturbation")
+    panel.set_title(title, loc="left")
 
 
 def labelled(runs: Iterable[Run], words: str) -> list[tuple[Run, str]]:

@@ -15,6 +15,7 @@ from polyrelu.robust.theory.bounds import (
     trained_radius,
 )
 from polyrelu.robust.theory.radii import (
+    HALF_GAP,
     average_critical_radius,
     centre_critical_radius,
     feature_averaging_radius,
@@ -27,6 +28,7 @@ from polyrelu.robust.theory.radii import (
 )
 
 __all__ = [
+    "HALF_GAP",
     "average_attacked_accuracy",
     "average_attacked_bound",
     "average_clean_bound",

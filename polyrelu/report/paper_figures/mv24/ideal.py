@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -15,9 +14,8 @@ from polyrelu.claims.mv24 import ROBUST_ACCURACY
 from polyrelu.report.figures.style import BLACK, BLUE, GREEN, GREY, PURPLE, VERMILION, canvas, figure_style
 from polyrelu.report.paper_figures import panels
 from polyrelu.report.paper_figures.figure import PaperFigure, Results, Run
-from polyrelu.robust.theory import centre_critical_radius
+from polyrelu.robust.theory import HALF_GAP, centre_critical_radius
 
-HALF_GAP = math.sqrt(2) / 2
 READ_OFF = {radius: share for radius, share in ROBUST_ACCURACY[3].items() if radius >= 0.85}
 HOW = (
     ("published", VERMILION, "o", "published attack (starts at x)"),

@@ -1,10 +1,8 @@
-"""What trained nets learn and where they break: Fig. 2 and 5 of Min & Vidal 2024, Fig. 2 of Min & Vidal 2025."""
+"""What trained nets learn and where they break: Fig. 2 and 5 of Min & Vidal 2024."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -12,15 +10,11 @@ from matplotlib.figure import Figure
 from matplotlib.gridspec import GridSpec
 
 from polyrelu.claims.mv24 import CENTRE_DISTANCE, RELU_DISTANCE, ROBUST_ACCURACY
-from polyrelu.claims.mv25 import FIG2, GAUSSIAN, HALF, MODELS
 from polyrelu.report.figures.style import (
     BLACK,
     BLUE,
     DASHED,
-    GREEN,
     LIGHT_GREY,
-    ORANGE,
-    PURPLE,
     VERMILION,
     canvas,
     figure_style,
@@ -29,7 +23,6 @@ from polyrelu.report.paper_figures import panels
 from polyrelu.report.paper_figures.figure import PaperFigure, Results, Run
 
 COLOURS = {1: VERMILION, 3: BLUE}
-MODEL_COLOURS = dict(zip(MODELS, (BLUE, BLUE, VERMILION, BLACK, GREEN, GREEN, PURPLE, ORANGE), strict=True))
 ROWS = {1: 300, 3: 20}  # of the published colormaps
 BARS = {1: 300, 3: 50}
 
@@ -49,10 +42,7 @@ def six_four(results: Results) -> Figure:
         _published_attack(panel, panels.select(broken, p=p), colour, f"p = {p}, published attack")
         panels.published_marks(panel, ROBUST_ACCURACY[p], ROBUST_ACCURACY[p].values(), colour)
     panels.published_key(panel)
-    _accuracy(panel, broken, "e  Robust accuracy, α = .1")
-    _mark_radii(panel, 10)
-    panel.set_xlim(0, 1.05)
-    panel.legend(loc="center left", bbox_to_anchor=(0.01, 0.45))
+    _accuracy(panel, broken, 10)
     return figure
 
 
@@ -72,35 +62,7 @@ def eight_twelve(results: Results) -> Figure:
     panel.set_xticks([0, 1], labels=["p = 1, to F", "p = 3, to F^(3)"])
     panel.set_title("a  Distance to the ideal classifier, α = .1", loc="left")
     _neurons(figure, grid, runs)
-    panel = figure.add_subplot(grid[2, :])
-    _accuracy(panel, runs, "e  Robust accuracy, α = .1")
-    _mark_radii(panel, 20)
-    panel.set_xlim(0, 1.05)
-    panel.legend(loc="center left", bbox_to_anchor=(0.01, 0.45))
-    return figure
-
-
-@figure_style()
-def compared(results: Results) -> Figure:
-    """Robust accuracy of six classifiers."""
-    runs = panels.runs_of(results, "mv25.fig2.models")
-    figure = canvas((10, 5.2), "Of these only pReLU with p = 3 can hold as far as Bayes (12 + 8 sub-classes)")
-    panel = figure.add_axes((0.075, 0.25, 0.9, 0.6))
-    radii = np.linspace(0, 1, 2001)
-    for model, colour in MODEL_COLOURS.items():
-        lines, proven = (_shares(panels.select(runs, model=model), side, radii) for side in ("upper", "lower"))
-        style: Any = ":" if model in (GAUSSIAN, HALF) else DASHED if model in ("Bayes", "LogReg") else "-"
-        width, name = (4, "pReLU, p = 3") if model == "pReLU" else (1.9, model)
-        panels.band(panel, radii, lines, colour, alpha=0.2, lw=width, ls=style, label=name)
-        if proven[:, 1:].any():
-            panel.fill_between(radii, proven.min(axis=0), lines.max(axis=0), color=colour, alpha=0.35, lw=0)
-        published = FIG2.get(model, {})
-        panels.published_marks(panel, published, published.values(), colour)
-    panels.published_key(panel)
-    _mark_radii(panel, 20)
-    panel.set_xlim(0, 1)
-    _robustness_axes(panel, "Robust accuracy: what the strongest attack leaves")
-    panel.legend(ncols=4, loc="upper left", bbox_to_anchor=(-0.02, -0.18))
+    _accuracy(figure.add_subplot(grid[2, :]), runs, 20)
     return figure
 
 
@@ -161,36 +123,22 @@ def _colormap(panel: Axes, run: Run, p: int, letter: str) -> None:
     panel.set_xlabel("averages of the classes + and −, then centres")
 
 
-def _accuracy(panel: Axes, runs: Sequence[Run], title: str) -> None:
+def _accuracy(panel: Axes, runs: Sequence[Run], clusters: int) -> None:
     radii = np.linspace(0, 1.05, 2101)
     for p, colour in COLOURS.items():
         for side, width, alpha, label in (("upper", 5.0, 0.4, "attacked"), ("lower", 1.6, 1.0, "certified")):
-            lines = _shares(panels.select(runs, p=p), side, radii)
+            lines = panels.shares_beyond(panels.select(runs, p=p), side, radii)
             panel.fill_between(radii, lines.min(axis=0), lines.max(axis=0), color=colour, alpha=0.15, lw=0)
             panel.plot(radii, lines.mean(axis=0), color=colour, lw=width, alpha=alpha, label=f"p = {p}, {label}")
-    _robustness_axes(panel, title)
+    panels.robustness_axes(panel, "e  Robust accuracy, α = .1")
+    panels.mark_ideal_radii(panel, clusters)
+    panel.set_xlim(0, 1.05)
+    panel.legend(loc="center left", bbox_to_anchor=(0.01, 0.45))
 
 
 def _published_attack(panel: Axes, runs: Sequence[Run], colour: str, label: str) -> None:
     left = np.mean([run["published attack"] for run in runs], axis=0)
     panel.plot(runs[0]["published radii"], left, color=colour, lw=1, ls=DASHED, label=label)
-
-
-def _mark_radii(panel: Axes, clusters: int) -> None:
-    for radius, name in ((1 / math.sqrt(clusters), f"1/√{clusters}"), (math.sqrt(2) / 2, "√2/2")):
-        panels.mark_radius(panel, radius, name, 0.006, 1.06, zorder=1)
-
-
-def _robustness_axes(panel: Axes, title: str) -> None:
-    panels.percent_axis(panel, -0.03, 1.14)
-    panel.set_yticks([0, 0.25, 0.5, 0.75, 1])
-    panel.set_xlabel("radius of the perturbation")
-    panel.set_title(title, loc="left")
-
-
-def _shares(runs: Sequence[Run], side: str, radii: panels.Array) -> panels.Array:
-    """Share of points whose radius is larger, one row for each run."""
-    return np.array([panels.share_beyond(run[side], radii, run["points"]) for run in runs])
 
 
 FIGURES: tuple[PaperFigure, ...] = (
@@ -213,14 +161,5 @@ FIGURES: tuple[PaperFigure, ...] = (
         caption="As Figure 2, for one noise level α = .1. The numbers of the published figure are not known to us.",
         claims=("B3", "B26"),
         draw=eight_twelve,
-    ),
-    PaperFigure(
-        id="mv25-fig2",
-        title="Figure 2: six classifiers on 12 + 8 sub-classes",
-        paper="MV25",
-        caption="Robust accuracy left by the strongest attack, bands over seeds; diamonds: published. The paper gives "
-        "neither α nor the starts nor when training stopped; dotted: two nets again, from another start.",
-        claims=("B8", "B9"),
-        draw=compared,
     ),
 )

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from polyrelu.claims.mv25 import FIG7
 from polyrelu.report.figures.style import BLACK, BLUE, DOTTED, GREY, VERMILION, canvas, figure_style
 from polyrelu.report.paper_figures.figure import PaperFigure, Results, Run
-from polyrelu.report.paper_figures.panels import Array, runs_of, select, share_beyond
+from polyrelu.report.paper_figures.panels import runs_of, select, shares_beyond
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -34,24 +34,18 @@ def initialisation(results: Results) -> Figure:
         for kind in KINDS:
             _curve(panel, runs, kind, size)
         if size == "small" and (later := select(runs, net=LATER)):
-            panel.plot(
-                GRID, _shares(later, "upper").mean(0), color=VERMILION, lw=1.6, ls=":", label="polynomial, trained on"
-            )
+            left = shares_beyond(later, "upper", GRID).mean(0)
+            panel.plot(GRID, left, color=VERMILION, lw=1.6, ls=":", label="polynomial, trained on")
         _axes(panel, size)
     handles, labels = figure.axes[0].get_legend_handles_labels()
     figure.legend(handles, labels, ncols=3, loc="lower center", fontsize=9.5)
     return figure
 
 
-def _shares(runs: Sequence[Run], side: str) -> Array:
-    """Points whose radius exceeds each radius of the grid, for every run."""
-    return np.stack([share_beyond(run[side], GRID) for run in runs])
-
-
 def _curve(panel: Axes, runs: Sequence[Run], kind: str, size: str) -> None:
     colour, marker, name = KINDS[kind]
     net = f"{kind}, {size}"
-    lower, upper = (_shares(select(runs, net=net), side) for side in ("lower", "upper"))
+    lower, upper = (shares_beyond(select(runs, net=net), side, GRID) for side in ("lower", "upper"))
     if len(upper) > 1:
         panel.fill_between(GRID, upper.min(0), upper.max(0), color=colour, alpha=0.08, lw=0)
     panel.plot(GRID, upper.mean(0), color=colour, lw=2.2, label=f"{name}: not broken by any attack")
