@@ -8,6 +8,7 @@ from torch import Tensor
 from polyrelu.claims.errata import sizes
 from polyrelu.claims.experiment import Measured, experiment
 from polyrelu.claims.profile import Profile
+from polyrelu.claims.setups.mixture_nets import untrained
 from polyrelu.data import OrthonormalMixture
 from polyrelu.nets import CentreClassifier, PolyReLUNet
 from polyrelu.robust import Score, dist
@@ -67,10 +68,8 @@ def guarded_distance(profile: Profile, seed: int) -> Measured:
 @experiment(over={"loss": ("squared", "exp", "logistic")})
 def scale_of_losses(profile: Profile, seed: int, loss: str) -> Measured:
     """sup |f - F^(3)| and inf_c sup |c f - F^(3)| after training with each loss to 1e-3."""
-    size = sizes.LOSSES[profile]
-    mixture = OrthonormalMixture(size.dim, size.positive, size.negative, size.alpha, dtype=torch.float64)
-    data, F = mixture.sample(size.samples, seed=seed), CentreClassifier(mixture.centres, mixture.labels, 3.0)
-    net = PolyReLUNet(size.dim, size.width, 3.0, init="balanced", scale=1e-7, seed=seed, dtype=torch.float64)
+    mixture, data, net = untrained(sizes.LOSSES[profile], 3.0, seed)
+    F = CentreClassifier(mixture.centres, mixture.labels, 3.0)
     f = flow(net, data, loss=loss, until=Until(loss=1e-3)).net
     assert isinstance(f, PolyReLUNet)
     best, plain = dist(f, F, seed=seed), dist(f, F, c=1.0, seed=seed)

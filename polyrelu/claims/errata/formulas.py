@@ -12,6 +12,7 @@ from polyrelu.claims.errata import sizes
 from polyrelu.claims.experiment import Measured, experiment
 from polyrelu.claims.profile import Profile
 from polyrelu.claims.quantity import Quantity
+from polyrelu.claims.setups.mixture_nets import untrained
 from polyrelu.data import OrthonormalMixture
 from polyrelu.nets import CentreClassifier, PolyReLUNet, unit_rows
 from polyrelu.robust import Score, centre_radius
@@ -61,10 +62,7 @@ def margin_ratio(profile: Profile, seed: int) -> Measured:
 @experiment(over={"p": (1, 3)})
 def missing_sign(profile: Profile, seed: int, p: int) -> Measured:
     """cos of -P_w dL/dw and the field P_w x^(p)(w), with and without sign(v), smallest over the neurons it moves."""
-    size = sizes.ALIGNMENT[profile]
-    mixture = OrthonormalMixture(size.dim, size.positive, size.negative, size.alpha, dtype=torch.float64)
-    data = mixture.sample(size.samples, seed=seed)
-    net = PolyReLUNet(size.dim, size.width, p, init="balanced", scale=1e-8, seed=seed, dtype=torch.float64)
+    _, data, net = untrained(sizes.ALIGNMENT[profile], p, seed, scale=1e-8)
     loss = (-data.y * net(data.rows())).exp().sum()
     u = unit_rows(net.weight)[0]
     true = unit_rows(-tangent_part(torch.autograd.grad(loss, net.weight)[0], u))[0]
@@ -106,10 +104,7 @@ def largest_delta(profile: Profile, seed: int, alpha: float) -> Measured:
 @experiment()
 def starting_loss(profile: Profile, seed: int) -> Measured:
     """Mean of (y - f)^2/2 and of (y - f)^2 before the first step."""
-    size = sizes.STARTING_LOSS[profile]
-    mixture = OrthonormalMixture(size.dim, size.positive, size.negative, size.alpha, dtype=torch.float64)
-    data = mixture.sample(size.samples, seed=seed)
-    net = PolyReLUNet(size.dim, size.width, 3.0, init="balanced", scale=1e-7, seed=seed, dtype=torch.float64)
+    _, data, net = untrained(sizes.STARTING_LOSS[profile], 3.0, seed)
     with torch.no_grad():
         f = net(data.rows())
         half = pull("squared", f[:, None], data.y).log_loss.exp().mean()

@@ -14,7 +14,7 @@ import torch
 
 from polyrelu.bias import cones, weight_stable_ranks
 from polyrelu.claims.experiment import Measured, experiment
-from polyrelu.claims.mmv24.sizes import FIVE, SCALE
+from polyrelu.claims.mmv24.sizes import REPEATS, SCALE
 from polyrelu.claims.profile import Profile
 from polyrelu.data import Dataset
 from polyrelu.nets import PolyReLUNet
@@ -33,7 +33,7 @@ def orthogonally_separable(dim: int, n: int, seed: int) -> Dataset:
     return Dataset(X, torch.where(positive[:, 0], 1.0, -1.0), name="orthogonally separable")
 
 
-@experiment(repeats=FIVE)
+@experiment(repeats=REPEATS)
 def after_alignment(profile: Profile, seed: int) -> Measured:
     """1/L against time from the fall of the loss to 1e-6, and the stable rank on the way."""
     size = 20 if profile == "quick" else 100

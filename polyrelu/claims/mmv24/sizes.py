@@ -9,4 +9,4 @@ from polyrelu.claims.profile import Profile
 RATE, WIDTH = 2e-3, 50  # published
 SCALE = 1e-6  # of the start
 ITERATIONS = 15_000
-FIVE: Mapping[Profile, int] = {"quick": 1, "paper": 5}  # repeats
+REPEATS: Mapping[Profile, int] = {"quick": 1, "paper": 5}

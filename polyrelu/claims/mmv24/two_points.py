@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyrelu.claims.experiment import Measured, experiment
-from polyrelu.claims.mmv24.sizes import FIVE, RATE, SCALE, WIDTH
+from polyrelu.claims.mmv24.sizes import RATE, REPEATS, SCALE, WIDTH
 from polyrelu.claims.profile import Profile
 from polyrelu.claims.quantity import Key, Quantity
 
@@ -55,7 +55,7 @@ def gradient_descent(X: Array, W: Array, v: Array, steps: int, every: int, *, bo
     return {name: np.asarray(value) for name, value in kept.items()}
 
 
-@experiment(repeats=FIVE)
+@experiment(repeats=REPEATS)
 def cones(profile: Profile, seed: int) -> Measured:
     """Live neurons that are not yet active on both points."""
     values: dict[Key, float] = {}
@@ -69,7 +69,7 @@ def cones(profile: Profile, seed: int) -> Measured:
     return Measured(values, {"iterations": run["iteration"].tolist(), **drawn})
 
 
-@experiment(repeats=FIVE)
+@experiment(repeats=REPEATS)
 def first_layer(profile: Profile, seed: int) -> Measured:
     """How the loss falls while the neurons turn to x_+ = x_1 + x_2, with both layers trained or the first only."""
     X = two_points(0.1)
@@ -95,7 +95,7 @@ def first_layer(profile: Profile, seed: int) -> Measured:
     return Measured(values, drawn)
 
 
-@experiment(repeats=FIVE)
+@experiment(repeats=REPEATS)
 def orthogonal_points(profile: Profile, seed: int) -> Measured:
     """Where neurons point once they have turned (iteration 6000) and who carries the net at the end."""
     X = two_points(0.0)

@@ -6,7 +6,7 @@ it finds the supremum at that c; for p = 3 the guard stops it far below, and `pu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
@@ -19,8 +19,6 @@ from polyrelu.claims.setups.mixture_nets import ideal, trained
 from polyrelu.claims.setups.sizes import SIX_FOUR
 from polyrelu.robust import dist
 from polyrelu.robust.distance import NeuronSum, common_span, neuron_sum_of, published_c
-
-REPEATS: Mapping[Profile, int] = {"quick": 1, "paper": 5}
 
 
 def published_ascent(
@@ -73,7 +71,7 @@ def _at_published(alphas: Sequence[float]) -> Callable[[Values], dict[Quantity |
     return combine
 
 
-@experiment(over={"alpha": sizes.ALPHAS}, repeats=REPEATS, combine=_at_published(sizes.RELU_READ_AT))
+@experiment(over={"alpha": sizes.ALPHAS}, repeats={"quick": 1, "paper": 5}, combine=_at_published(sizes.RELU_READ_AT))
 def relu_distance(profile: Profile, seed: int, alpha: float) -> Measured:
     """p = 1: with the best c and with the published one."""
     run = trained(SIX_FOUR[profile]._replace(alpha=alpha), 1, seed)
@@ -82,7 +80,9 @@ def relu_distance(profile: Profile, seed: int, alpha: float) -> Measured:
     return _measured(alpha, dist(run.net, F, seed=seed).value, estimate, run.trajectory.log10_loss)
 
 
-@experiment(over={"alpha": sizes.CENTRE_ALPHAS}, repeats=REPEATS, combine=_at_published(sizes.CENTRE_READ_AT))
+@experiment(
+    over={"alpha": sizes.CENTRE_ALPHAS}, repeats={"quick": 1, "paper": 5}, combine=_at_published(sizes.CENTRE_READ_AT)
+)
 def centre_distance(profile: Profile, seed: int, alpha: float) -> Measured:
     """p = 3: with the best c, and what the published estimator reports; D = 1000 always, where its guard bites."""
     run = trained(sizes.CENTRE_DISTANCE[profile]._replace(alpha=alpha), 3, seed)

@@ -9,7 +9,6 @@ Data x = mu_k + (alpha/sqrt(D)) N(0, I), K = K1 + K2 orthonormal centres (Min & 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -30,8 +29,6 @@ from polyrelu.robust.theory import (
     centre_critical_radius,
     centre_robust_bound,
 )
-
-FIVE: Mapping[Profile, int] = {"quick": 2, "paper": 5}
 
 
 def mixture_of(dim: int, clusters: int, alpha: float) -> OrthonormalMixture:
@@ -104,7 +101,7 @@ def one_direction(profile: Profile, seed: int) -> Measured:
     return Measured(values)
 
 
-@experiment(repeats=FIVE)
+@experiment(repeats={"quick": 2, "paper": 5})
 def fragility(profile: Profile, seed: int) -> Measured:
     """r50 of F for many K, proven from below and attacked from above: 1/sqrt(K)."""
     size = sizes.FRAGILITY[profile]
@@ -120,7 +117,7 @@ def fragility(profile: Profile, seed: int) -> Measured:
     return Measured({**slopes, "largest |r50 √K - 1|": off}, {"K": list(size.K), "lower": low, "upper": high})
 
 
-@experiment(repeats=FIVE)
+@experiment(repeats={"quick": 2, "paper": 5})
 def resistance(profile: Profile, seed: int) -> Measured:
     """r50 of F^(p), p > 2, for several K: sqrt(2)/2 whatever K; and Theorem 1(b) with its constant C = K/4."""
     size = sizes.RESISTANCE[profile]

@@ -15,10 +15,8 @@ from polyrelu.claims.experiment import Measured, experiment
 from polyrelu.claims.mv24 import sizes
 from polyrelu.claims.profile import Profile
 from polyrelu.claims.quantity import Values
-from polyrelu.claims.setups.mixture_nets import Trained, ideal, sorted_radii, trained
+from polyrelu.claims.setups.mixture_nets import Trained, ideal, sorted_radii, trained, untrained
 from polyrelu.claims.setups.sizes import SIX_FOUR
-from polyrelu.data import OrthonormalMixture
-from polyrelu.nets import PolyReLUNet
 from polyrelu.robust import Budget, bracket, curve, dist
 from polyrelu.train import Until, flow
 
@@ -120,10 +118,7 @@ def _least_rise(values: Values) -> dict[str, float]:
 @experiment(over={"p": sizes.STEEP}, combine=_least_rise)
 def steep(profile: Profile, seed: int, p: float) -> Measured:
     """log10 of the loss after the same flow time for every p: 400 (2000 steps of .2), 1000 at paper scale."""
-    size = SIX_FOUR[profile]
-    dtype = torch.float64  # where nothing has been learned yet, log10 of the loss is -1e-8
-    mixture = OrthonormalMixture(size.dim, size.positive, size.negative, size.alpha, dtype=dtype)
-    data = mixture.sample(size.samples, seed=seed, balanced=False)
-    net = PolyReLUNet(size.dim, size.width, p, init="gaussian", scale=1e-7, seed=seed, dtype=data.dtype)
+    size = SIX_FOUR[profile]  # in float64: where nothing has been learned yet, log10 of the loss is -1e-8
+    _, data, net = untrained(size, p, seed, init="gaussian", balanced=False)
     loss = flow(net, data, loss="exp", until=Until(time=sizes.STEEP_TIME[profile])).log10_loss
     return Measured({"log10 loss": loss}, {"p": p, "log10_loss": loss})

@@ -20,6 +20,7 @@ from polyrelu.claims.experiment import Measured, experiment
 from polyrelu.claims.mv25 import sizes
 from polyrelu.claims.profile import Profile
 from polyrelu.claims.quantity import Key, Quantity, Values
+from polyrelu.claims.setups.mixture_nets import untrained
 from polyrelu.claims.setups.sizes import MixtureSize
 from polyrelu.data import Dataset, OrthonormalMixture
 from polyrelu.nets import CentreClassifier, PolyReLUNet
@@ -32,11 +33,11 @@ SUMS = "largest |sum of a cluster's |w|² − 1|"
 
 def start(size: MixtureSize, seed: int, nudge: float = 0.0) -> tuple[OrthonormalMixture, Dataset, PolyReLUNet]:
     """w_j = 1e-7 ((1 - d) g + d mu), g ~ N(0, I), mu a random centre, |v_j| = |w_j|; d = ``nudge``, one g for all d."""
-    mixture = OrthonormalMixture(size.dim, size.positive, size.negative, size.alpha, dtype=torch.float64)
-    how: dict[str, Any] = {"init": "nudged", "centres": mixture.centres, "nudge": nudge} if nudge else {}
-    how = {"init": "balanced"} | how
-    net = PolyReLUNet(size.dim, size.width, P, scale=SCALE, seed=seed, dtype=torch.float64, **how)
-    return mixture, mixture.sample(size.samples, seed=seed), net
+    mixture, data, net = untrained(size, P, seed, scale=SCALE)
+    if nudge:
+        how: dict[str, Any] = {"init": "nudged", "centres": mixture.centres, "nudge": nudge}
+        net = PolyReLUNet(size.dim, size.width, P, scale=SCALE, seed=seed, dtype=net.dtype, **how)
+    return mixture, data, net
 
 
 def first(values: NDArray[np.float64], steps: NDArray[np.float64], level: float) -> float:

@@ -45,13 +45,21 @@ class Trained:
         return self.mixture.sample(n, seed=TEST_SEED)
 
 
+def untrained(
+    size: MixtureSize, p: float, seed: int, *,
+    init: str = "balanced", scale: float = 1e-7, balanced: bool = True, dtype: torch.dtype = torch.float64,
+) -> tuple[OrthonormalMixture, Dataset, PolyReLUNet]:  # fmt: skip
+    """The mixture, a sample and a net at its start; ``balanced``: clusters of equal size, not drawn at random."""
+    mixture = OrthonormalMixture(size.dim, size.positive, size.negative, size.alpha, dtype=dtype)
+    net = PolyReLUNet(size.dim, size.width, p, init=init, scale=scale, seed=seed, dtype=dtype)
+    return mixture, mixture.sample(size.samples, seed=seed, balanced=balanced), net
+
+
 @lru_cache(maxsize=4)
 def trained(size: MixtureSize, p: float, seed: int, until: float | None = None) -> Trained:
     """The net of the published experiment, trained by the flow to loss ``until`` or, if None, as long as published."""
     dtype = torch.float64 if size.dim < 1000 else torch.float32
-    mixture = OrthonormalMixture(size.dim, size.positive, size.negative, size.alpha, dtype=dtype)
-    data = mixture.sample(size.samples, seed=seed, balanced=False)
-    net = PolyReLUNet(size.dim, size.width, p, init="gaussian", scale=1e-7, seed=seed, dtype=dtype)
+    mixture, data, net = untrained(size, p, seed, init="gaussian", balanced=False, dtype=dtype)
     goal = Until(time=FLOW_TIME) if until is None else Until(loss=until)
     return Trained(mixture, data, flow(net, data, loss="exp", until=goal))
 
