@@ -26,7 +26,7 @@ import torch
 
 from polyrelu.robust import bracket
 from polyrelu.robust.attacks import ConvexConcave, PublishedPGD
-from polyrelu.robust.crosscheck import LIBRARIES, PEERS
+from polyrelu.robust.crosscheck import LIBRARIES, PEERS, library
 
 RADIUS, RADII = 0.75, 15  # beyond .7071 no classifier keeps both classes; 15 radii in the published curve
 LIMIT, PROBE, TIE, NEAR = 600.0, 20, 1e-5, 0.01
@@ -153,8 +153,8 @@ def main():
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     print(f"torch {torch.__version__}, {torch.get_num_threads()} threads; * extrapolated from fewer points")
-    for load in LIBRARIES.values():
-        load()  # importing is not part of anyone's time
+    for name in LIBRARIES:
+        library(name)  # importing is not part of anyone's time
     for p in options.p:
         compare(p, options.points, options.peers, options.limit)
 

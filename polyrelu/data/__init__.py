@@ -5,13 +5,10 @@ for the same seed, on any machine and for any block size. ``read`` takes what a 
 recipe. Nothing here knows nets or training.
 """
 
-from polyrelu.data.dataset import Dataset
-from polyrelu.data.labels import class_numbers
-from polyrelu.data.read_table import class_indices, dataset_as_table, read_table
+from polyrelu.data.dataset import Dataset, class_numbers, split_part, split_rows
 from polyrelu.data.relabel import relabel
 from polyrelu.data.rows import BLOCK, Rows, RowSource, as_row_source, check_finite, is_memory_mapped, read_rows
-from polyrelu.data.spec import read
-from polyrelu.data.splits import split_part, split_rows
+from polyrelu.data.spec import class_indices, dataset_as_table, read, read_table
 from polyrelu.data.synthetic import NearlyOrthogonalSphere, OrthonormalMixture, SymmetricSeparable, parse_clusters
 from polyrelu.data.tables import TABLE_SUFFIXES, InputSchema, Table, read_table_blocks
 

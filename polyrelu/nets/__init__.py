@@ -1,11 +1,19 @@
 """Nets: the polynomial-ReLU network, the ideal classifiers, the baselines, and their files."""
 
-from polyrelu.nets.base import Net
-from polyrelu.nets.baselines import MLP, LeakyReLUNet, LogisticRegression, PlainPolyNet, TanhNet, TwoLayer
-from polyrelu.nets.class_names import HEAD_VERSION, classes_from_json, classes_to_json
-from polyrelu.nets.cnn import SmallCNN
+from polyrelu.nets.base import Net, relu_power
+from polyrelu.nets.baselines import (
+    MLP,
+    READOUTS,
+    FixedOutputNet,
+    GroupedNet,
+    LeakyReLUNet,
+    LogisticRegression,
+    PlainPolyNet,
+    TanhNet,
+    TwoLayer,
+)
+from polyrelu.nets.convolutional import ResNet, SmallCNN
 from polyrelu.nets.export import to_onnx, to_torch_export
-from polyrelu.nets.feature_averaging import READOUTS, FixedOutputNet, GroupedNet
 from polyrelu.nets.ideal import (
     AverageClassifier,
     BayesClassifier,
@@ -19,9 +27,16 @@ from polyrelu.nets.initialisation import INITIALISATIONS
 from polyrelu.nets.polar import Polar, orthonormal_basis, polar_form, unit_rows
 from polyrelu.nets.polyrelu_net import PolyReLUNet, as_float64
 from polyrelu.nets.readout import ReadOut, inner_net
-from polyrelu.nets.relu_power import relu_power
-from polyrelu.nets.resnet import ResNet
-from polyrelu.nets.store import KINDS, load, load_about, load_reference, save
+from polyrelu.nets.store import (
+    HEAD_VERSION,
+    KINDS,
+    classes_from_json,
+    classes_to_json,
+    load,
+    load_about,
+    load_reference,
+    save,
+)
 
 __all__ = [
     "HEAD_VERSION",

@@ -17,9 +17,8 @@ from torch import Tensor, nn
 
 from polyrelu.checks import check_power, finite_number, floating_dtype, plain_tensor
 from polyrelu.errors import require
-from polyrelu.nets.base import Net
+from polyrelu.nets.base import Net, relu_power
 from polyrelu.nets.polyrelu_net import PolyReLUNet
-from polyrelu.nets.relu_power import relu_power
 
 EXACT = Context(prec=40)
 SPLIT = 2.0**27 + 1  # Dekker 1971: halves of a float64 whose products are exact

@@ -24,10 +24,9 @@ from polyrelu.checks import (
     whole_number,
 )
 from polyrelu.errors import require
-from polyrelu.nets.base import Net, generator, sizes_limited_by
+from polyrelu.nets.base import Net, generator, relu_power, sizes_limited_by
 from polyrelu.nets.initialisation import INITIALISATIONS, Plan
 from polyrelu.nets.polar import Polar, ScaledWeights, polar_form, scaled_weights
-from polyrelu.nets.relu_power import relu_power
 
 M = TypeVar("M", bound=nn.Module)
 

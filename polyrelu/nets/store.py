@@ -1,4 +1,4 @@
-"""Nets in files: safetensors with the settings beside the weights. Reading one never runs code."""
+"""Nets in files: safetensors with the settings, and perhaps names of classes, beside the weights; no code is run."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
@@ -18,16 +20,25 @@ from polyrelu.checks import checked
 from polyrelu.errors import InputError, require
 from polyrelu.files import is_file, parse_json, write_atomically
 from polyrelu.nets.base import Net
-from polyrelu.nets.baselines import MLP, LeakyReLUNet, LogisticRegression, PlainPolyNet, TanhNet
-from polyrelu.nets.cnn import SmallCNN
-from polyrelu.nets.feature_averaging import FixedOutputNet, GroupedNet
+from polyrelu.nets.baselines import (
+    MLP,
+    FixedOutputNet,
+    GroupedNet,
+    LeakyReLUNet,
+    LogisticRegression,
+    PlainPolyNet,
+    TanhNet,
+)
+from polyrelu.nets.convolutional import ResNet, SmallCNN
 from polyrelu.nets.ideal import AverageClassifier, BayesClassifier, CentreClassifier, NearestCentre, RobustClassifier
 from polyrelu.nets.polyrelu_net import PolyReLUNet
 from polyrelu.nets.readout import ReadOut
-from polyrelu.nets.resnet import ResNet
 
 FORMAT = "polyrelu-net"
 VERSION = 1
+HEAD_VERSION = 1  # of what a head keeps beside its net
+LABEL_TYPES = {"b": "bool", "i": "int", "u": "int", "f": "float", "U": "str"}
+LABEL_WORDS = "whole numbers, floating numbers, booleans or text"
 KINDS: dict[str, type[Net]] = {
     kind.__name__: kind
     for kind in (
@@ -218,3 +229,30 @@ def _require_file(path: str | Path) -> None:
 def _require_finite(tensors: dict[str, Tensor], argument: str, given: object) -> None:
     for name, tensor in tensors.items():
         require(bool(tensor.isfinite().all()), argument, given, f"finite weights, {name!r} holds NaN or inf")
+
+
+def classes_to_json(classes: npt.NDArray[Any], name: str = "classes") -> dict[str, Any]:
+    """{name: values, name_kind: "int", "float", "bool" or "str", name_dtype: as numpy writes it}."""
+    text = classes.dtype.kind == "O" and all(isinstance(one, str) for one in classes)
+    kind = "str" if text else LABEL_TYPES.get(classes.dtype.kind)
+    require(
+        kind is not None, name, f"labels of type {classes.dtype}", f"{LABEL_WORDS}; others cannot be kept in a file"
+    )
+    return {name: classes.tolist(), f"{name}_kind": kind, f"{name}_dtype": classes.dtype.str}
+
+
+def classes_from_json(about: Mapping[str, Any], path: object, name: str = "classes") -> npt.NDArray[Any]:
+    """The inverse of `classes_to_json`, for what was read from ``path``."""
+    values, kind, dtype = (about.get(key) for key in (name, f"{name}_kind", f"{name}_dtype"))
+    whole = isinstance(values, list) and isinstance(kind, str) and isinstance(dtype, str)
+    require(whole, "path", path, f"a head saved by PolyReLUClassifier.save, this file names no {name}")
+    good = dtype == "|O" and kind == "str" if dtype[1:2] == "O" else LABEL_TYPES.get(dtype[1:2]) == kind  # type: ignore[index]
+    good = good and all(isinstance(one, (str, bool, int, float)) for one in values)  # type: ignore[union-attr]
+    require(good, "path", path, f"{name} that are {LABEL_WORDS}, the file says {kind} in {dtype}")
+    try:
+        found = np.array(values, dtype=dtype)
+    except (ValueError, OverflowError, TypeError):
+        found = np.empty(0)
+    good = found.shape == (len(values),) and found.tolist() == values and len(found) > 0  # type: ignore[arg-type]
+    require(good, "path", path, f"{name} that fit the type {dtype}, the file has others")
+    return found

@@ -9,7 +9,7 @@ from safetensors.torch import load_file, save_file
 
 from polyrelu import InputError, PolyReLUClassifier, PolyReLUNet, load, load_reference, nets, save
 from polyrelu.nets.base import draw
-from polyrelu.nets.class_names import classes_from_json
+from polyrelu.nets.store import classes_from_json
 
 NETS = [
     PolyReLUNet(5, 4, 2.5), PolyReLUNet(5, 4, 3.0, 3, bias=True, centre=torch.ones(5)), nets.MLP(5, 3, 2, 2),

@@ -11,9 +11,8 @@ import torch
 
 from polyrelu.checks import enough_memory, floating_dtype, seed_number, whole_number
 from polyrelu.data.dataset import Dataset
-from polyrelu.data.random_streams import Purpose, stream
 from polyrelu.data.rows import BLOCK
-from polyrelu.data.synthetic.recipe import changed_settings, recipe_text
+from polyrelu.data.synthetic.recipe import Purpose, changed_settings, recipe_text, stream
 
 
 @final

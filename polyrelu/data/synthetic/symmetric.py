@@ -11,8 +11,7 @@ import torch
 
 from polyrelu.checks import enough_memory, finite_number, floating_dtype, seed_number, whole_number
 from polyrelu.data.dataset import Dataset
-from polyrelu.data.random_streams import Purpose, orthonormal_rows, stream
-from polyrelu.data.synthetic.recipe import changed_settings, recipe_text
+from polyrelu.data.synthetic.recipe import Purpose, changed_settings, orthonormal_rows, recipe_text, stream
 from polyrelu.errors import require
 
 CLOSE, REACH, HINT = 0.2, 2.0, 30.0

@@ -2,14 +2,12 @@
 
 from polyrelu.data.tables.columns import InputSchema
 from polyrelu.data.tables.table import TABLE_SUFFIXES, Table, open_table, read_table_blocks, read_table_file
-from polyrelu.data.tables.table_dataset import read_dataset_file
 
 __all__ = [
     "TABLE_SUFFIXES",
     "InputSchema",
     "Table",
     "open_table",
-    "read_dataset_file",
     "read_table_blocks",
     "read_table_file",
 ]

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError
 
 from polyrelu.arrays import DAMAGED, OBJECTS, map_npy
+from polyrelu.data.dataset import split_rows
 from polyrelu.data.rows import BLOCK
-from polyrelu.data.splits import split_rows
 from polyrelu.data.tables import archives, csv_parquet
 from polyrelu.data.tables.columns import InputSchema, as_whole_numbers
 from polyrelu.errors import InputError, require

@@ -1,10 +1,10 @@
 """Attacks, one file each: at a given radius, or of minimal norm. All give upper bounds on the radius, never a proof."""
 
 from polyrelu.robust.attacks.adapters import AtRadius, Minimal
-from polyrelu.robust.attacks.apgd import APGD
+from polyrelu.robust.attacks.apgd import APGD, SparseAPGD
 from polyrelu.robust.attacks.boundary import BoundaryWalk
 from polyrelu.robust.attacks.carlini_wagner import CarliniWagner
-from polyrelu.robust.attacks.centre_to_centre import CentreToCentre
+from polyrelu.robust.attacks.centre_directions import CentreToCentre, UniversalDirection
 from polyrelu.robust.attacks.contract import Attack, MinimalAttack, RadiusAttack
 from polyrelu.robust.attacks.convex_concave import (
     ConvexConcave,
@@ -15,7 +15,6 @@ from polyrelu.robust.attacks.convex_concave import (
 )
 from polyrelu.robust.attacks.decision import DecisionScore, decision_attack
 from polyrelu.robust.attacks.frank_wolfe import FrankWolfe
-from polyrelu.robust.attacks.losses import CROSS_ENTROPY, EXPONENTIAL, MARGIN, TARGETED, Loss
 from polyrelu.robust.attacks.nearest_boundary import (
     BoundaryPoints,
     ClassTerms,
@@ -27,13 +26,10 @@ from polyrelu.robust.attacks.nearest_boundary import (
     project_on_linearised,
     ray_to_boundary,
 )
-from polyrelu.robust.attacks.pgd import PGD
-from polyrelu.robust.attacks.published_pgd import PublishedPGD
-from polyrelu.robust.attacks.sparse_apgd import SparseAPGD
+from polyrelu.robust.attacks.pgd import PGD, PublishedPGD
 from polyrelu.robust.attacks.starts import Anchor, LikeliestRivals, Nearest, Random, Start, Towards, Zero
 from polyrelu.robust.attacks.strongest import strongest
-from polyrelu.robust.attacks.task import AttackTask
-from polyrelu.robust.attacks.universal import UniversalDirection
+from polyrelu.robust.attacks.task import CROSS_ENTROPY, EXPONENTIAL, MARGIN, TARGETED, AttackTask, Loss
 
 ATTACKS: dict[str, Attack] = {
     "pgd": PGD(),

@@ -10,9 +10,8 @@ import torch
 from torch import Tensor
 
 from polyrelu.robust.attacks.contract import Attack, MinimalAttack, RadiusAttack
-from polyrelu.robust.attacks.line_search import first_crossing, shrink
 from polyrelu.robust.attacks.starts import Anchor
-from polyrelu.robust.attacks.task import AttackTask, BestFound
+from polyrelu.robust.attacks.task import AttackTask, BestFound, first_crossing, shrink
 
 
 class Adapter(Attack):

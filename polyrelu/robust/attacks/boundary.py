@@ -8,12 +8,9 @@ from typing import final
 import torch
 from torch import Tensor
 
-from polyrelu.robust.attacks.contract import MinimalAttack
-from polyrelu.robust.attacks.gradient_attack import GradientAttack
-from polyrelu.robust.attacks.line_search import first_crossing, halve
-from polyrelu.robust.attacks.losses import TARGETED, Loss
+from polyrelu.robust.attacks.contract import GradientAttack, MinimalAttack
 from polyrelu.robust.attacks.starts import Start, Towards, Zero
-from polyrelu.robust.attacks.task import AttackTask
+from polyrelu.robust.attacks.task import TARGETED, AttackTask, Loss, first_crossing, halve
 from polyrelu.robust.core.norms import lengths, to_hyperplane
 
 

@@ -10,12 +10,9 @@ from torch import Tensor
 
 from polyrelu.checks import positive_numbers
 from polyrelu.errors import require
-from polyrelu.robust.attacks.contract import MinimalAttack
-from polyrelu.robust.attacks.gradient_attack import GradientAttack
-from polyrelu.robust.attacks.line_search import first_crossing
-from polyrelu.robust.attacks.losses import TARGETED, Loss
+from polyrelu.robust.attacks.contract import GradientAttack, MinimalAttack
 from polyrelu.robust.attacks.starts import Start, Zero
-from polyrelu.robust.attacks.task import AttackTask
+from polyrelu.robust.attacks.task import TARGETED, AttackTask, Loss, first_crossing
 from polyrelu.robust.core.norms import lengths
 
 DECAY, SQUARE_DECAY, GUARD = 0.9, 0.999, 1e-8  # Adam's own (Kingma & Ba, ICLR 2015)
@@ -39,17 +36,13 @@ class CarliniWagner(GradientAttack, MinimalAttack):
     rate: float = 0.1
     first: float = 1.0
     kappa: float = 0.0
+    norms = (2.0,)
 
     def __post_init__(self) -> None:
         """Check the settings."""
         super().__post_init__()
         positive_numbers(rate=self.rate, first=self.first)
         require(self.kappa >= 0, "kappa", self.kappa, "a number >= 0")
-
-    @property
-    def norms(self) -> tuple[float, ...]:
-        """Euclidean only."""
-        return (2.0,)
 
     def search(self, task: AttackTask, Z: Tensor) -> None:
         """Bisection over c: down where the last c broke the point, up where it did not."""

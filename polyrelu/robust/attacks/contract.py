@@ -1,4 +1,4 @@
-"""The two kinds of attack, and the call they share.
+"""The two kinds of attack, the call they share, and what those that descend a loss have in common.
 
 An attack's own file says where to begin (`anchors`) and how to step (`search`). The call, which no attack overrides,
 owns the rest: validation of the arguments, points already wrong, batches, starts and targets, the best so far, ball
@@ -14,6 +14,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import chain
 from typing import final
 
 import torch
@@ -21,9 +22,8 @@ from torch import Tensor, nn
 
 from polyrelu.checks import check_fields, checked, seed_number, whole_number
 from polyrelu.errors import require
-from polyrelu.robust.attacks.line_search import shrink
-from polyrelu.robust.attacks.starts import Anchor
-from polyrelu.robust.attacks.task import AttackTask, BestFound, CountedScore
+from polyrelu.robust.attacks.starts import Anchor, Start
+from polyrelu.robust.attacks.task import AttackTask, BestFound, CountedScore, Loss, shrink
 from polyrelu.robust.core.margin import Score, check_points
 from polyrelu.robust.core.norms import check_norm, lengths
 from polyrelu.robust.core.pool import PoolSource, pool_of
@@ -274,3 +274,25 @@ def _check_radius(radius: float | Tensor, X: Tensor) -> Tensor:
     good = bool(((given >= 0) & given.isfinite()).all())
     require(good, "radius", radius if given.ndim == 0 else "a tensor with others", "finite numbers >= 0")
     return given.expand(len(X)).contiguous()
+
+
+class GradientAttack(Attack):
+    """Descends a loss from several starts: first base of an attack, whose dataclass has these fields."""
+
+    steps: int
+    loss: Loss
+    starts: tuple[Start, ...]
+
+    def __post_init__(self) -> None:
+        """Check the settings."""
+        super().__post_init__()
+        whole_number("starts", len(self.starts))
+
+    @property
+    def targeted(self) -> bool:
+        """As the loss is."""
+        return self.loss.targeted
+
+    def anchors(self, task: AttackTask) -> Iterator[Anchor]:
+        """Those of the starts."""
+        return chain.from_iterable(start.anchors(task) for start in self.starts)

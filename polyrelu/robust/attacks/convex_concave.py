@@ -39,16 +39,8 @@ class ConvexConcave(MinimalAttack):
     """
 
     starts: int = 8
-
-    @property
-    def norms(self) -> tuple[float, ...]:
-        """The reduction to few coordinates keeps Euclidean lengths only."""
-        return (2.0,)
-
-    @property
-    def exact(self) -> bool:
-        """What is found lies on the boundary already."""
-        return True
+    norms = (2.0,)  # the reduction to few coordinates keeps Euclidean lengths only
+    exact = True
 
     def anchors(self, task: AttackTask) -> Iterator[Anchor]:
         """The points themselves: every start is made inside."""

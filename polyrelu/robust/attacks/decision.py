@@ -27,9 +27,8 @@ from polyrelu.checks import whole_numbers
 from polyrelu.data import class_numbers
 from polyrelu.errors import require
 from polyrelu.robust.attacks.contract import MinimalAttack
-from polyrelu.robust.attacks.line_search import first_crossing, halve
 from polyrelu.robust.attacks.starts import Anchor
-from polyrelu.robust.attacks.task import AttackTask
+from polyrelu.robust.attacks.task import AttackTask, first_crossing, halve
 from polyrelu.robust.core.norms import lengths, unit
 from polyrelu.robust.core.pool import LabelledRows, PoolSource
 from polyrelu.robust.core.result import AttackResult
@@ -73,11 +72,7 @@ class StraightLines(MinimalAttack):
     """The shortest of the straight lines to the ``count`` nearest rows of other classes and to their means."""
 
     count: int = LINES
-
-    @property
-    def norms(self) -> tuple[float, ...]:
-        """l2."""
-        return (2.0,)
+    norms = (2.0,)
 
     def anchors(self, task: AttackTask) -> Iterator[Anchor]:
         """The rows of the pool, nearest first, then the means; a point without any other class stays where it is."""
@@ -104,11 +99,7 @@ class DecisionWalk(MinimalAttack):
 
     points: Tensor
     queries: int = 1000
-
-    @property
-    def norms(self) -> tuple[float, ...]:
-        """l2."""
-        return (2.0,)
+    norms = (2.0,)
 
     def anchors(self, task: AttackTask) -> Iterator[Anchor]:
         """What was found before."""

@@ -8,11 +8,9 @@ from typing import final
 import torch
 from torch import Tensor
 
-from polyrelu.robust.attacks.contract import RadiusAttack
-from polyrelu.robust.attacks.gradient_attack import GradientAttack
-from polyrelu.robust.attacks.losses import TARGETED, Loss
+from polyrelu.robust.attacks.contract import GradientAttack, RadiusAttack
 from polyrelu.robust.attacks.starts import Start, Towards, Zero
-from polyrelu.robust.attacks.task import AttackTask
+from polyrelu.robust.attacks.task import TARGETED, AttackTask, Loss
 
 
 @final

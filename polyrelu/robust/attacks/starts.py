@@ -17,8 +17,7 @@ import torch
 from torch import Tensor
 
 from polyrelu.checks import check_fields
-from polyrelu.robust.attacks.losses import TARGETED
-from polyrelu.robust.attacks.task import AttackTask
+from polyrelu.robust.attacks.task import TARGETED, AttackTask
 
 Anchor = tuple[Tensor, Tensor | None]  # points (n, D), and the classes (n,) they lead to, if to any in particular
 

@@ -1,17 +1,63 @@
-"""What an attack's own file sees: the points of one batch, and evaluations of the score that keep the best found."""
+"""What an attack's own file sees: losses, the points of one batch with the best found so far, and line searches.
+
+With normalised steps only the direction of the gradient and the order of the values matter, so each loss stands here
+in the form that never under- or overflows. Lower is better for the attacker.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from typing import final
 
 import torch
 from torch import Tensor
 
-from polyrelu.robust.attacks.losses import Loss
 from polyrelu.robust.core.margin import Score, margin_of
 from polyrelu.robust.core.norms import lengths, lowest, project, steepest
 from polyrelu.robust.core.pool import LabelledRows
+
+
+@final
+@dataclass(frozen=True)
+class Loss:
+    """``value(logits, y, target)`` -> (n,), to descend; ``target`` (n,) holds the class aimed at.
+
+    ``targeted``: it compares with that class alone; the others do not read ``target``.
+    """
+
+    name: str
+    value: Callable[[Tensor, Tensor, Tensor], Tensor] = field(repr=False)
+    targeted: bool = False
+
+
+def _margin(logits: Tensor, y: Tensor, target: Tensor) -> Tensor:
+    return margin_of(logits, y)
+
+
+def _targeted_margin(logits: Tensor, y: Tensor, target: Tensor) -> Tensor:
+    if logits.ndim == 1:
+        return y * logits
+    return (logits.gather(1, y[:, None]) - logits.gather(1, target[:, None]))[:, 0]
+
+
+def _log_odds(logits: Tensor, y: Tensor, target: Tensor) -> Tensor:
+    if logits.ndim == 1:
+        return y * logits
+    others = logits.scatter(1, y[:, None], -torch.inf).logsumexp(dim=1)
+    return logits.gather(1, y[:, None])[:, 0] - others
+
+
+def _exponential(logits: Tensor, y: Tensor, target: Tensor) -> Tensor:
+    return -(-_log_odds(logits, y, target)).exp()
+
+
+MARGIN = Loss("margin", _margin)  # y f, or f_y - max_{c != y} f_c
+TARGETED = Loss("targeted margin", _targeted_margin, targeted=True)  # f_y - f_c, every c != y in turn
+# log p_y/(1 - p_y) = f_y - log sum_{c != y} exp f_c. Cross-entropy is log(1 + exp(-this)), and the exponential loss
+# exp(-this): the same steps, but those two are flat in floating point where the net is sure of itself.
+CROSS_ENTROPY = Loss("cross-entropy", _log_odds)
+EXPONENTIAL = Loss("exponential", _exponential)  # -exp(-y f) as it stands, underflow included: for `PublishedPGD`
 
 BLOCK = 16  # rows; matrix products give a row the same bits in any number of whole blocks, but not in odd sizes
 
@@ -166,3 +212,36 @@ class AttackTask:
             low, high = Z - self.bounds[0], self.bounds[1] - Z  # how far each may still move
             g = torch.where((g > 0) & (low <= 0) | (g < 0) & (high <= 0), 0.0, g)
         return -steepest(g, self.norm)
+
+
+def first_crossing(task: AttackTask, ends: Tensor, samples: int, halvings: int) -> Tensor:
+    """The first broken point on the way from x to each end, or x where none is seen.
+
+    A ray may cross the boundary more than once: the way is scanned at ``samples`` equal distances, and the interval
+    before the first broken one is halved ``halvings`` times. Error: a sliver thinner than |end - x|/samples is missed.
+    """
+    step = task.project(ends) - task.X
+    t = torch.full_like(task.X[:, 0], torch.inf)
+    for number in range(1, samples + 1):
+        here = torch.full_like(t, number / samples)
+        broken = task.margin(task.X + here[:, None] * step) <= 0
+        t = torch.where(broken & t.isinf(), here, t)
+    return halve(task, step, t - 1 / samples, t, halvings)
+
+
+def shrink(task: AttackTask, halvings: int) -> None:
+    """Pull the best point of every row towards x until the boundary, by bisection."""
+    known = task.best.size.isfinite()
+    t = torch.where(known, torch.ones_like(task.X[:, 0]), torch.inf)
+    halve(task, task.best.Z - task.X, torch.zeros_like(t), t, halvings)
+
+
+def halve(task: AttackTask, step: Tensor, low: Tensor, high: Tensor, halvings: int) -> Tensor:
+    """x + high step after halving (low, high) towards the boundary; x where ``high`` is infinite."""
+    none = high.isinf()
+    low, high = torch.where(none, 0.0, low), torch.where(none, 0.0, high)
+    for _ in range(halvings):
+        middle = (low + high) / 2
+        broken = task.margin(task.X + middle[:, None] * step) <= 0
+        low, high = torch.where(broken, low, middle), torch.where(broken, middle, high)
+    return torch.where(none[:, None], task.X, task.X + high[:, None] * step)

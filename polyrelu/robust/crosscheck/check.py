@@ -7,7 +7,7 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol, final
+from typing import final
 
 import torch
 from torch import Tensor, nn
@@ -16,43 +16,13 @@ from polyrelu.errors import require
 from polyrelu.nets import as_float64
 from polyrelu.robust.bracketing.bracket import BoundsInconsistentError, Bracket
 from polyrelu.robust.core.margin import Score, check_points, margin_of
-from polyrelu.robust.core.norms import NORMS, check_norm, lengths
+from polyrelu.robust.core.norms import check_norm, lengths
 from polyrelu.robust.core.result import AttackResult
-from polyrelu.robust.crosscheck import autoattack_adapter, foolbox_adapter
+from polyrelu.robust.crosscheck.peers import PEERS, Peer, library
 
 LEAST_GAIN = 1e-6  # relative: a smaller gain does not count
 ROUNDING = 1e-9  # relative: float64 rounding of a margin that is 0 to within its last digits
 STRETCHES = (1.0, 1 + 1e-6, 1 + 1e-5)  # what a float32 perturbation may need to flip the net in float64 as well
-
-
-class PeerFunction(Protocol):
-    """The signature of an adapter; all take ``steps`` besides."""
-
-    def __call__(self, score: Score, X: Tensor, y: Tensor, *, norm: float | str = 2.0, seed: int = 0) -> AttackResult:
-        """Attack every row of ``X`` that is classified rightly."""
-
-
-@final
-@dataclass(frozen=True)
-class Peer:
-    """One minimal attack of another library, and the norms it is made for."""
-
-    name: str
-    library: str
-    norms: tuple[float, ...]
-    function: PeerFunction
-
-
-PEERS: dict[str, Peer] = {
-    peer.name: peer
-    for peer in (
-        Peer("ddn", "foolbox", foolbox_adapter.L2, foolbox_adapter.ddn),
-        Peer("fmn", "foolbox", NORMS, foolbox_adapter.fmn),
-        Peer("deepfool", "foolbox", foolbox_adapter.L2_LINF, foolbox_adapter.deepfool),
-        Peer("fab", "pyautoattack", NORMS, autoattack_adapter.fab),
-    )
-}
-LIBRARIES = {"foolbox": foolbox_adapter.library, "pyautoattack": autoattack_adapter.library}
 
 
 @final
@@ -101,7 +71,7 @@ def cross_check(
     require(points >= 1, "points", points, "a whole number >= 1")
     peers = _chosen(attacks, norm)
     for name in {peer.library for peer in peers}:
-        LIBRARIES[name]()  # what is missing is said before any work is done, and importing is not part of the time
+        library(name)  # what is missing is said before any work is done, and importing is not part of the time
     rows = torch.linspace(0, len(X) - 1, min(points, len(X)), dtype=torch.float64).round().long()
     here = rows.to(X.device)
     sample = _Sample(X[here], y[here], bracket.lower.cpu()[rows], bracket.upper.cpu()[rows], rows, norm, len(X))

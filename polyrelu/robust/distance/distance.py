@@ -17,8 +17,7 @@ from polyrelu.checks import checked, finite_number, whole_number
 from polyrelu.data import OrthonormalMixture
 from polyrelu.errors import InputError, require
 from polyrelu.nets import AverageClassifier, CentreClassifier, PolyReLUNet, unit_rows
-from polyrelu.robust.distance.sphere_ascent import NeuronSum
-from polyrelu.robust.distance.supremum_search import SupremumSearch
+from polyrelu.robust.distance.sphere_ascent import NeuronSum, SupremumSearch
 
 HomogeneousNet = PolyReLUNet | AverageClassifier | CentreClassifier
 

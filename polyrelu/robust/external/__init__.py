@@ -10,7 +10,7 @@ from polyrelu.robust.external.external_model import (
     predicted_labels,
     provable,
 )
-from polyrelu.robust.external.weights import call_with_feature_names
+from polyrelu.robust.external.readers import call_with_feature_names
 
 __all__ = [
     "as_module",

@@ -36,8 +36,7 @@ from polyrelu.robust.core.margin import check_points, margin_of
 from polyrelu.robust.core.model_copy import QUERY
 from polyrelu.robust.core.norms import check_norm, dual
 from polyrelu.robust.external.affine_map import TINY, AffineMap, folded, growth, size_above, stored
-from polyrelu.robust.external.readers import layers_of
-from polyrelu.robust.external.weights import affine_layer, call_with_feature_names
+from polyrelu.robust.external.readers import affine_layer, call_with_feature_names, layers_of
 
 Prove = partial[Bracket]
 

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import math
 
-from scipy.stats import chi2
+from scipy.integrate import quad
+from scipy.stats import chi2, norm
 
 from polyrelu.checks import checked, finite_number, whole_number
 from polyrelu.errors import require
-from polyrelu.robust.theory.gaussian import both_above
 from polyrelu.robust.theory.radii import HALF_GAP
+
+FAR = 12.0  # standard deviations: beyond, 4e-33 of a Gaussian is left
 
 
 @checked
@@ -184,3 +186,20 @@ def _square(name: str, value: float) -> float:
 def _at_least(events: float, exponent: float) -> float:
     """1 - events exp(-exponent), at least 0."""
     return max(0.0, 1 - events * math.exp(-exponent))
+
+
+def both_above(first: float, second: float, a: float, b: float) -> float:
+    """P(s > first, s - t > second) for independent s ~ N(1, a^2), t ~ N(0, b^2), to 1e-12.
+
+    The integral over s = 1 + a z > first of the density of z times Phi((s - second)/b), split where the latter rises.
+    """
+    low = max((first - 1) / a, -FAR)
+    if low >= FAR:
+        return 0.0
+    rise = (second - 1) / a
+    inside = [rise] if low < rise < FAR else None
+
+    def density(z: float) -> float:
+        return math.exp(-z * z / 2) / math.sqrt(2 * math.pi) * float(norm.cdf((1 + a * z - second) / b))
+
+    return min(1.0, float(quad(density, low, FAR, points=inside, limit=200, epsabs=1e-13, epsrel=1e-12)[0]))

@@ -15,9 +15,9 @@ from typer.testing import CliRunner
 
 from polyrelu.cli.application import app
 from polyrelu.data import Dataset, read
+from polyrelu.data.dataset import split_part
 from polyrelu.data.images import embeddings as embed
 from polyrelu.data.images.image_folder import list_images, load_image
-from polyrelu.data.splits import split_part
 from polyrelu.errors import InputError
 from polyrelu.progress import Progress
 

@@ -9,10 +9,10 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
+from polyrelu.data.spec import read_dataset_file
 from polyrelu.data.tables.columns import FEWEST, InputSchema, as_whole_numbers, label_column, lay_out, names_rows
 from polyrelu.data.tables.csv_parquet import _is_header, _is_text
 from polyrelu.data.tables.table import open_table, read_table_file
-from polyrelu.data.tables.table_dataset import read_dataset_file
 from polyrelu.errors import InputError
 
 PATH = Path("table.csv")

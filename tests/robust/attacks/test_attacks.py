@@ -71,7 +71,7 @@ TABLE = [
     # One direction each: right for one kind of net, and for a linear one whose weights are that direction.
     Row("universal", norms=(2,), classes=(2,), powers=()),
     Row("centre", norms=(2,), classes=(2,), powers=(2, 3, 4), average=False),
-    # l1 only, and tests of its own in test_sparse_apgd.py.
+    # l1 only, and tests of its own in test_apgd_sparse.py.
     Row("apgd-sparse", norms=(), powers=(), average=False),
     # Fooled by flat nets, and its guard by sure ones: two tests below show how.
     Row("published", norms=(), powers=(), average=False),

@@ -21,7 +21,7 @@ from polyrelu.robust.core.external_layers import Diagonal
 from polyrelu.robust.external import as_module
 from polyrelu.robust.external.affine_map import folded, growth, size_above
 from polyrelu.robust.external.external_model import _hidden, _linear
-from polyrelu.robust.external.weights import affine_layer
+from polyrelu.robust.external.readers import affine_layer
 
 DIM = 4
 KINDS = ["L", "D", "LL", "DL", "LD", "DD", "DDL", "LDL", "DLDL"]

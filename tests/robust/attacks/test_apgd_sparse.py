@@ -8,8 +8,8 @@ import torch
 from polyrelu.errors import InputError
 from polyrelu.nets import PolyReLUNet, polar_form
 from polyrelu.robust.attacks import SparseAPGD
+from polyrelu.robust.attacks.apgd import _onto
 from polyrelu.robust.attacks.contract import attack_task
-from polyrelu.robust.attacks.sparse_apgd import _onto
 
 BOX = (0.0, 1.0)
 

@@ -9,8 +9,7 @@ from safetensors.torch import save_file
 
 from polyrelu.errors import InputError
 from polyrelu.nets import PolyReLUNet, load_reference, save
-from polyrelu.nets.class_names import classes_from_json, classes_to_json
-from polyrelu.nets.store import load_about
+from polyrelu.nets.store import classes_from_json, classes_to_json, load_about
 
 GOOD = [np.array([3, 5]), np.array([1.5, 2.5]), np.array(["a", "bc"]), np.array([True, False]), np.array([1], "u1")]
 

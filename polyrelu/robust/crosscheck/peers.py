@@ -1,0 +1,151 @@
+"""Minimal attacks of other libraries as functions that return our `AttackResult`.
+
+foolbox 3 (Rauber et al. 2020, JOSS 5(53)) runs on d / unit inside [-8, 8], in the dtype of X, so that its lengths
+(first radius and step 1) fit any data. DeepFool is given every class, since naming a number of candidates makes it
+write to the root log. Its l2 FMN (3.3.4) never projects (its factor is |x|/|x| instead of eps/|d|), so it keeps the
+first point it jumps to: about 1 unit, anything between 1 and 2 times the radius. `fmn` puts the published projection
+back.
+
+FAB of AutoAttack (Croce & Hein 2020; the package pyautoattack) clamps to [0, 1] in float32 and says nothing. Here each
+point sits at (1/2, ..., 1/2) of a box of its own with a half-width of 8 units, so that no perturbation of interest
+reaches its edge. `attack_single_run` is one start on all rows; the loops over restarts in the package's `perturb` only
+drop the rows already broken, which rows with coordinates of their own cannot follow.
+"""
+
+from __future__ import annotations
+
+import importlib
+import math
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol, final
+
+import torch
+from torch import Tensor
+
+from polyrelu.errors import InputError
+from polyrelu.robust.core.margin import Score
+from polyrelu.robust.core.norms import NORMS
+from polyrelu.robust.core.result import AttackResult
+from polyrelu.robust.crosscheck.rescaled_points import HALF_WIDTH, RescaledPoints, seeded
+
+LIBRARIES = {"foolbox": "foolbox", "pyautoattack": "pyautoattack.fab_pt"}  # the module that has the attacks
+L2, L2_LINF = (2.0,), (2.0, math.inf)
+NORM_NAMES = {1.0: "L1", 2.0: "L2", math.inf: "Linf"}
+FIRST_EPS = 0.15  # radius of pyautoattack's random starts, of which none is taken
+
+
+def library(name: str) -> Any:
+    """The module of one of `LIBRARIES`, or an InputError that says how to get it."""
+    try:
+        with warnings.catch_warnings():
+            # foolbox/attacks/blur.py imports a name from where scipy no longer likes it.
+            warnings.filterwarnings("ignore", message=".*scipy.ndimage.filters", category=DeprecationWarning)
+            return importlib.import_module(LIBRARIES[name])
+    except ImportError as error:
+        raise InputError(f'{name} cannot be imported ({error}): pip install "polyrelu[crosscheck]"') from error
+
+
+def ddn(
+    score: Score, X: Tensor, y: Tensor, *, norm: float | str = 2.0, seed: int = 0, steps: int = 200
+) -> AttackResult:
+    """Decoupled direction and norm (Rony et al. 2019), cross-entropy, l2, minimal."""
+    points = RescaledPoints(score, X, y, norm, L2)
+    return _run_foolbox(points, seed, lambda attacks: attacks.DDNAttack(steps=steps))
+
+
+def fmn(
+    score: Score, X: Tensor, y: Tensor, *, norm: float | str = 2.0, seed: int = 0, steps: int = 200
+) -> AttackResult:
+    """Fast minimum norm (Pintor et al. 2021), margin loss, minimal; in l2 with the projection put back."""
+    points = RescaledPoints(score, X, y, norm)
+
+    def attack(attacks: Any) -> Any:
+        # Steps have l2 length 1; a cube's corner is sqrt(D) away.
+        step = math.sqrt(points.x.shape[1]) if points.norm == math.inf else 1.0
+        kind = {1.0: attacks.L1FMNAttack, 2.0: _projecting(attacks), math.inf: attacks.LInfFMNAttack}[points.norm]
+        return kind(steps=steps, max_stepsize=step)
+
+    return _run_foolbox(points, seed, attack)
+
+
+def deepfool(
+    score: Score, X: Tensor, y: Tensor, *, norm: float | str = 2.0, seed: int = 0, steps: int = 50
+) -> AttackResult:
+    """DeepFool (Moosavi-Dezfooli et al. 2016), linearised margins, 2 % overshoot, l2 or linf, minimal."""
+    points = RescaledPoints(score, X, y, norm, L2_LINF)
+    name = "L2DeepFoolAttack" if points.norm == 2.0 else "LinfDeepFoolAttack"
+    return _run_foolbox(points, seed, lambda attacks: getattr(attacks, name)(steps=steps, candidates=None))
+
+
+def fab(
+    score: Score, X: Tensor, y: Tensor, *, norm: float | str = 2.0, seed: int = 0, steps: int = 100
+) -> AttackResult:
+    """Fast adaptive boundary attack (Croce & Hein 2020), minimal, one start at the point."""
+    points, module = RescaledPoints(score, X, y, norm), library("pyautoattack")
+    if not len(points):
+        return points.result(points.x)
+    unit = 2 * HALF_WIDTH * points.unit
+    # every row at the middle of its box; as an image, which is all that the package was made for
+    u = torch.full((len(points), 1, 1, points.x.shape[1]), 0.5, dtype=torch.float32, device=points.X.device)
+    model = points.model(unit, centre=0.5)
+    attack = module.FABAttack_PT(
+        model, norm=NORM_NAMES[points.norm], n_iter=steps, eps=FIRST_EPS, seed=seed, device=u.device
+    )
+    attack.target_class = None
+    with seeded(seed, u.device):
+        found = attack.attack_single_run(u, points.labels(), use_rand_start=False, is_targeted=False)
+    return points.result((found.detach().flatten(1) - 0.5).to(unit.dtype) * unit[:, None])
+
+
+def _run_foolbox(points: RescaledPoints, seed: int, attack: Callable[[Any], Any]) -> AttackResult:
+    foolbox = library("foolbox")
+    if not len(points):
+        return points.result(points.x)
+    model = foolbox.PyTorchModel(points.model(points.unit), bounds=(-HALF_WIDTH, HALF_WIDTH), device=points.X.device)
+    with seeded(seed, points.X.device):
+        u: Tensor = attack(foolbox.attacks).run(model, torch.zeros_like(points.x), points.labels())
+    return points.result(u.detach() * points.unit[:, None])
+
+
+def _projecting(attacks: Any) -> Any:
+    class ProjectingFMN(attacks.L2FMNAttack):  # type: ignore[misc]
+        """l2 FMN that keeps its perturbation within eps, as published."""
+
+        def project(self, x: Any, x0: Any, epsilon: Any) -> Any:
+            """The nearest point to x within epsilon of x0."""
+            d = (x - x0).raw
+            length = torch.linalg.vector_norm(d, dim=1).clamp(min=1e-12)
+            return x0 + type(x)(d * (epsilon.raw / length).clamp(max=1.0)[:, None])
+
+    return ProjectingFMN
+
+
+class PeerFunction(Protocol):
+    """The signature of the functions above; all take ``steps`` besides."""
+
+    def __call__(self, score: Score, X: Tensor, y: Tensor, *, norm: float | str = 2.0, seed: int = 0) -> AttackResult:
+        """Attack every row of ``X`` that is classified rightly."""
+
+
+@final
+@dataclass(frozen=True)
+class Peer:
+    """One minimal attack of another library, and the norms it is made for."""
+
+    name: str
+    library: str
+    norms: tuple[float, ...]
+    function: PeerFunction
+
+
+PEERS: dict[str, Peer] = {
+    peer.name: peer
+    for peer in (
+        Peer("ddn", "foolbox", L2, ddn),
+        Peer("fmn", "foolbox", NORMS, fmn),
+        Peer("deepfool", "foolbox", L2_LINF, deepfool),
+        Peer("fab", "pyautoattack", NORMS, fab),
+    )
+}
