@@ -26,10 +26,8 @@ from polyrelu.bias.margins import logits
 from polyrelu.checks import checked
 from polyrelu.data import Dataset
 from polyrelu.errors import InputError, require
-from polyrelu.nets import PolyReLUNet
 from polyrelu.train import class_margins
 from polyrelu.train import margin_gradients as gradients
-from polyrelu.train.late_phase import Gates, gate_planes, gram_with_gates
 
 MAX_FREE_GATES = 1500  # gates near their kink that may be free
 NEGLIGIBLE = 1e-12  # a multiplier this much below the largest is left out
@@ -139,10 +137,9 @@ def kkt(
     free = None
     if found is not None:
         loose = torch.zeros_like(q)
-        loose[rows, rival], forces = with_gates(gram_with_gates(unit, X, E, found), unit.degree * own, found)
+        loose[rows, rival], forces = with_gates(gradients.gram_with_gates(unit, X, E, found), unit.degree * own, found)
         pull = _weighted_gradient(unit, data, loose)
-        back = loose[rows, rival][found.row] * found.height * (found.at > 0) - forces
-        pull["weight"].index_add_(0, found.neuron, back[:, None] * unit.net.preprocess(X)[found.row])  # type: ignore[operator]
+        gradients.set_gate_forces(pull, unit, X, loose[rows, rival], found, forces)
         free = _certificate(unit, data, q, loose, pull)
     log_size = unit.degree * unit.log_rho
     by_loss = (-(q - smallest) * math.exp(min(log_size, 700))).exp()
@@ -179,7 +176,7 @@ def least_squares(gram: Tensor, along: Tensor) -> Tensor:
     return torch.from_numpy(np.asarray(mu)) / length
 
 
-def with_gates(gram: Tensor, along: Tensor, found: Gates) -> tuple[Tensor, Tensor]:
+def with_gates(gram: Tensor, along: Tensor, found: gradients.Gates) -> tuple[Tensor, Tensor]:
     """mu (m,) and forces (g,) of the best theta ~ sum_k mu_k (grad q_k - sum_j g_kj a_kj grad t_kj), 0 <= g <= 1.
 
     The cone over all choices of gates is searched by column generation: least squares over some choices, then for each
@@ -256,13 +253,12 @@ def _logit_weights(y: Tensor, mu: Tensor) -> Tensor:
     return (-mu).scatter_add(1, y[:, None], mu.sum(dim=1, keepdim=True))
 
 
-def _free_gates(unit: UnitNormNet, X: Tensor, E: Tensor, widen: float) -> tuple[Gates | None, int]:
+def _free_gates(unit: UnitNormNet, X: Tensor, E: Tensor, widen: float) -> tuple[gradients.Gates | None, int]:
     """Candidates and neurons so near to <x, w> = 0 that the gate may be anything, and how many are beyond the most."""
-    net = unit.net
-    if not isinstance(net, PolyReLUNet) or net.p > 1 or net.outputs > 1 or set(unit.names) != {"weight", "output"}:
+    if not gradients.has_free_gates(unit):
         return None, 0
-    t, _, width = gate_planes(unit, X, E)
+    t, _, width = gradients.gate_planes(unit, X, E)
     angle = torch.where(width > 0, t.abs() / width, torch.inf)
     pairs = (angle <= max(widen, 1e-12)).nonzero()
     near = pairs[angle[pairs[:, 0], pairs[:, 1]].argsort(stable=True)[:MAX_FREE_GATES]]
-    return (Gates.from_pairs(unit, X, E, near) if len(near) else None), len(pairs) - len(near)
+    return (gradients.Gates.from_pairs(unit, X, E, near) if len(near) else None), len(pairs) - len(near)

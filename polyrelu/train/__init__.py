@@ -4,8 +4,8 @@ from polyrelu.train import margin_gradients
 from polyrelu.train.descent import descend, published_head
 from polyrelu.train.gradient_flow import flow
 from polyrelu.train.losses import LOSSES, check_loss, class_margins, log_add, log_softplus, pull
-from polyrelu.train.recorder import ReferenceDirections
 from polyrelu.train.stopping import Status, Until
+from polyrelu.train.training_run import ReferenceDirections
 from polyrelu.train.trajectory import History, Trajectory
 
 __all__ = [

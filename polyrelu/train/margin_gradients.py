@@ -6,12 +6,13 @@ d_kj = <e_k, v_j>, a PolyReLUNet has
     dq_k/dv_j = r_j z^p e_k          dq_k/dw_j = d_kj (p z^(p-1) x_k - (p-1) z^p u_j)
     Gram = (E E^T) o (A A^T) + (X X^T) o (B B^T) - (p^2 - 1) C C^T,   A = r z^p,  B = d p z^(p-1),  C = d z^p
 
-since <x_k, u_j> = z wherever B is not 0. At a kink (p = 1, z = 0) the derivative is autograd's, 0. Everything float64.
+since <x_k, u_j> = z wherever B is not 0. At a kink (p = 1, z = 0) the derivative is autograd's, 0, or that of `Gates`
+which are anything between open and shut. Everything float64.
 """
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -132,6 +133,59 @@ def shallow(at: Weights, X: Tensor, E: Tensor) -> tuple[Tensor, Tensor, Tensor, 
     phi = net.phi(z)
     (slope,) = torch.autograd.grad(phi.sum(), z)
     return X, phi.detach(), (E @ net.output.detach()) * slope, phi.detach()
+
+
+class Gates(NamedTuple):
+    """Pairs of a constraint (``row`` of the chosen) and a ``neuron``: a = |<e, v>|, t at the start, and |w||x|."""
+
+    row: Tensor
+    neuron: Tensor
+    height: Tensor
+    at: Tensor
+    width: Tensor
+
+    @staticmethod
+    def from_pairs(at: Weights, X: Tensor, E: Tensor, pairs: Tensor) -> Gates:
+        """The pairs (g, 2) of constraints and neurons."""
+        row, neuron = pairs.unbind(dim=1)
+        t, d, width = gate_planes(at, X, E)
+        return Gates(row, neuron, -d[row, neuron], t[row, neuron], width[row, neuron])
+
+
+def gate_planes(at: Weights, X: Tensor, E: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """t = <x_k, w_j>, d = <e_k, v_j> and |w_j||x_k| of a PolyReLUNet with p = 1."""
+    polar = at.polar
+    assert polar is not None
+    X = at.net.preprocess(X)  # type: ignore[operator]
+    r = polar.log_r.exp()
+    length = torch.linalg.vector_norm(X, dim=1)[:, None]
+    return (X @ polar.u.T) * r, E @ (polar.q * polar.log_s.exp()[:, None]).T, length * r
+
+
+def gram_with_gates(at: Weights, X: Tensor, E: Tensor, gates: Gates) -> Tensor:
+    """Gram matrix of the gradients of the q_k without the pairs, and of the t_kj of the pairs."""
+    seen, A, B, _ = shallow(at, X, E)
+    B = B.clone()
+    B[gates.row, gates.neuron] = 0
+    XX = seen @ seen.T
+    G = (E @ E.T) * (A @ A.T) + XX * (B @ B.T)
+    cross = B[:, gates.neuron] * XX[:, gates.row]
+    among = (gates.neuron[:, None] == gates.neuron) * XX[gates.row][:, gates.row]
+    return torch.cat([torch.cat([G, cross], dim=1), torch.cat([cross.T, among], dim=1)])
+
+
+def set_gate_forces(
+    pull: dict[str, Tensor], at: Weights, X: Tensor, weights: Tensor, gates: Gates, forces: Tensor
+) -> None:
+    """Replace in ``pull`` = sum_k weights_k grad q_k the gradients through the gates of the pairs by ``forces``."""
+    back = weights[gates.row] * gates.height * (gates.at > 0) - forces
+    pull["weight"].index_add_(0, gates.neuron, back[:, None] * at.net.preprocess(X)[gates.row])  # type: ignore[operator]
+
+
+def has_free_gates(at: Weights) -> bool:
+    """Whether gates at a kink are searched for: one logit, p = 1, both layers trained."""
+    net = at.net
+    return isinstance(net, PolyReLUNet) and net.p == 1 and net.outputs == 1 and {"weight", "output"} == set(at.names)
 
 
 def _block(at: Weights) -> int:

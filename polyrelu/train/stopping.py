@@ -11,6 +11,7 @@ from typing import Protocol
 from polyrelu.checks import check_fields
 from polyrelu.errors import require
 
+LN10 = math.log(10)
 LOSS_TOLERANCE = 0.01  # a run to loss L aims between 0.99 L and L (a last two-level step may be off by 2 rtol of log L)
 GAIN = 2.0
 TIME_TOLERANCE = 1e-6  # relative error of the flow time at which a step that is cut may end
@@ -90,7 +91,7 @@ class Until:
     def log_loss(self) -> float:
         """Natural log of the loss to reach; -inf if none was asked for."""
         logs = [] if self.loss is None else [math.log(self.loss)]
-        logs += [] if self.log10_loss is None else [self.log10_loss * math.log(10)]
+        logs += [] if self.log10_loss is None else [self.log10_loss * LN10]
         return max(logs, default=-math.inf)
 
     def met(self, point: RunPoint, alignment: Callable[[], float], time_tolerance: float) -> Status | None:
@@ -121,7 +122,7 @@ class StepTargets:
 
     def __init__(self, until: Until, times: Sequence[float] = (), losses: Sequence[float] = ()) -> None:
         self.log_loss = until.log_loss
-        self.log_losses = [until.log_loss, *(level * math.log(10) for level in losses)]
+        self.log_losses = [until.log_loss, *(level * LN10 for level in losses)]
         self.log_time = math.inf if until.time is None else math.log(until.time)
         self.times = sorted(math.log(t) for t in times)
 

@@ -16,7 +16,7 @@ from polyrelu.arrays import DAMAGED, read_npz, write_npz
 from polyrelu.checks import checked
 from polyrelu.errors import InputError, require
 from polyrelu.files import parse_json
-from polyrelu.train.stopping import Status
+from polyrelu.train.stopping import LN10, Status
 
 FORMAT = "polyrelu-trajectory-1"
 MAX_MOMENTS = 400  # recorded ones; beyond, every second one is dropped
@@ -106,7 +106,7 @@ class Trajectory:
     @property
     def log10_loss(self) -> float:
         """Decimal log of the final mean loss."""
-        return self.log_loss / math.log(10)
+        return self.log_loss / LN10
 
     @property
     def accuracy(self) -> float:

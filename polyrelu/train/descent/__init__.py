@@ -1,8 +1,7 @@
 """Gradient descent: GD, SGD and Adam, the published recipes, and the gradients they use."""
 
-from polyrelu.train.descent.backward import gradient_of, logits, outputs_of, relu_powers
-from polyrelu.train.descent.batches import mean_one
 from polyrelu.train.descent.descend import METHODS, adam, degree, descend
+from polyrelu.train.descent.mean_gradient import gradient_of, logits, mean_one, outputs_of, relu_powers
 from polyrelu.train.descent.recipes import mean, published_head
 
 __all__ = [

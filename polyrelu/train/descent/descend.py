@@ -24,12 +24,10 @@ from polyrelu.data import BLOCK, Dataset
 from polyrelu.errors import require
 from polyrelu.nets import PolyReLUNet
 from polyrelu.progress import Progress
-from polyrelu.train.descent.backward import gradient_of, logits, outputs_of
-from polyrelu.train.descent.batches import Batches
+from polyrelu.train.descent.mean_gradient import Batches, gradient_of, logits, outputs_of
 from polyrelu.train.losses import check_loss, class_margins, log_add, pull
-from polyrelu.train.recorder import LN10, Recorder, neuron_values, reference_directions
-from polyrelu.train.stopping import Status, Until, as_until
-from polyrelu.train.training_run import TrainingRun
+from polyrelu.train.stopping import LN10, Status, Until, as_until
+from polyrelu.train.training_run import ReferenceDirections, TrainingRun
 from polyrelu.train.trajectory import Trajectory
 
 METHODS = ("gd", "sgd", "adam")
@@ -150,7 +148,7 @@ class Descent(TrainingRun):
     point: DescentPoint
 
     def __init__(self, net: nn.Module, data: Dataset, options: DescentOptions, after: Trajectory | None) -> None:
-        super().__init__(Recorder(after), options.until, options.progress)
+        super().__init__(options.until, options.progress, after)
         self.net, self.data, self.options, self.rate = net, data, options, options.rate
         names = ("method", "rate", "loss", "batch", "loss_based", "seed")
         self.settings = {name: getattr(options, name) for name in names} | {"samples": len(data)}
@@ -164,14 +162,14 @@ class Descent(TrainingRun):
         self.gradient = gradient_of(net, options.loss)
         batch = None if options.method == "gd" else options.batch
         self.batches = Batches(data, self.dtype, batch, self.gradient.rows, options.weights)
-        self.reference = reference_directions(net, data)
+        self.reference = ReferenceDirections.from_net(net, data) if isinstance(net, PolyReLUNet) else None
         self.point = DescentPoint(0, 0.0, 0.0)
         if after is not None:
             self.point = DescentPoint(int(after.history.clock[-1]), after.time, after.evaluations)
         self.generator = torch.Generator().manual_seed(options.seed + self.point.step)
         self.measure()
         levels = [level for level in options.checkpoints if self.point.log_loss > level * LN10]
-        self.recorder.levels = sorted(levels, reverse=True)
+        self.levels = sorted(levels, reverse=True)
         self.good = self.saved()
         self.passed: Saved | None = None  # the last whole pass, if the last measurement was before it
         self.epochs, self.enough = 0, False
@@ -270,7 +268,7 @@ class Descent(TrainingRun):
             return False
         self.good, self.passed = self.saved(), None
         self.note()
-        self.recorder.keep_copies(self.point, lambda: copy.deepcopy(self.net))
+        self.keep_copies(self.point, lambda: copy.deepcopy(self.net))
         return True
 
     def restore(self, earlier: Saved) -> None:
@@ -313,7 +311,7 @@ class Descent(TrainingRun):
     def note(self) -> None:
         """Record the point."""
         squares = sum(float(p.detach().double().square().sum()) for p in self.trained)
-        self.recorder.note(self.point, 0.5 * math.log(squares or 1e-300), neuron_values(self.net, self.reference))
+        self.record(self.point, 0.5 * math.log(squares or 1e-300), self.neuron_values(self.net))
 
 
 def adam(net: nn.Module, rate: float, unit: float = 1.0) -> torch.optim.Adam:

@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from polyrelu.train.gradient_flow.polar_state import PolarState, Slope, error_size, unit
+from polyrelu.train.gradient_flow.polar_field import PolarState, Slope, error_size, unit
 from polyrelu.train.losses import log_add, log_mean_exp
 
 ORDER = 3

@@ -19,17 +19,16 @@ from polyrelu.data import Dataset
 from polyrelu.errors import require
 from polyrelu.nets import PolyReLUNet
 from polyrelu.progress import Progress
-from polyrelu.train.descent.backward import outputs_of
-from polyrelu.train.flow_options import FlowOptions, Watch
+from polyrelu.train.descent.mean_gradient import outputs_of
+from polyrelu.train.gradient_flow.late_flow import LateFlow
+from polyrelu.train.gradient_flow.late_step import SEPARATED, ready
 from polyrelu.train.gradient_flow.module_flow import ModuleFlow
 from polyrelu.train.gradient_flow.polar_flow import PolarFlow
-from polyrelu.train.late_phase.late_flow import late_flow
-from polyrelu.train.late_phase.late_step import SEPARATED, ready
 from polyrelu.train.losses import check_loss, in_loss_time
-from polyrelu.train.stopping import Status, Until, as_until
+from polyrelu.train.stopping import LN10, Status, Until, as_until
+from polyrelu.train.training_run import FlowOptions, Watch
 from polyrelu.train.trajectory import Trajectory
 
-LN10 = math.log(10)
 ADDED = ("steps", "rejected", "inside")  # counts that add up over the parts of a run
 
 
@@ -93,7 +92,8 @@ def _phases(net: nn.Module, options: FlowOptions, run: Trajectory | None) -> Tra
     try:
         while True:
             if late and run is not None and until.log_loss < run.log_loss and ready(net, options.data, run.log_loss):
-                run, late = late_flow(run, options)
+                phase = LateFlow(run, options)
+                run, late = phase.run(), not phase.gave_up
                 net = run.net
                 if late:
                     return run

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from polyrelu.train.gradient_flow.polar_state import ConservedBalance, PolarState, Slope, unit
+from polyrelu.train.gradient_flow.polar_field import ConservedBalance, PolarState, Slope, unit
 from polyrelu.train.losses import log_add
 
 GRAM_ROWS = 256  # rows of the Gram matrix at a time
@@ -89,12 +89,8 @@ class MergeState:
         alone = merge.count == 1
         kappa[alone] = moving.kappa[kept[alone]]
         balanced, own = ConservedBalance.balanced(kappa), moving.balance[kept]
-        balance = ConservedBalance(
-            *(
-                torch.where(alone, getattr(own, part), getattr(balanced, part))
-                for part in ("kappa", "delta", "plus", "minus")
-            )
-        )
+        parts = zip(vars(own).values(), vars(balanced).values(), strict=True)
+        balance = ConservedBalance(*(torch.where(alone, old, new) for old, new in parts))
         share = torch.zeros_like(kappa).index_add_(0, group, moving.share)
         state = PolarState(unit(merge.mean(moving.u)), unit(merge.mean(moving.q)), kappa, moving.bias, balance, share)
         active = self.row >= 0

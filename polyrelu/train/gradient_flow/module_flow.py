@@ -20,13 +20,10 @@ from torch import Tensor, nn
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
 from polyrelu.data import BLOCK
-from polyrelu.train.descent.backward import logits, relative_loss
-from polyrelu.train.flow_options import FlowOptions
-from polyrelu.train.gradient_flow.polar_field import count_correct
+from polyrelu.train.descent.mean_gradient import logits, relative_loss
 from polyrelu.train.losses import class_margins, in_loss_time, log_add, log_mean_exp, pull
-from polyrelu.train.recorder import Recorder
-from polyrelu.train.stopping import Status, StepTargets
-from polyrelu.train.training_run import TrainingRun
+from polyrelu.train.stopping import Status
+from polyrelu.train.training_run import FlowOptions, FlowRun
 from polyrelu.train.trajectory import Trajectory
 
 MAX_STAGES = 200  # of a step
@@ -47,25 +44,21 @@ class ModulePoint:
     margin: float
 
 
-class ModuleFlow(TrainingRun):
+class ModuleFlow(FlowRun):
     """The flow of a module, under way."""
 
     point: ModulePoint
 
     def __init__(self, net: nn.Module, options: FlowOptions, after: Trajectory | None) -> None:
-        recorder = Recorder(after, options.record)
-        super().__init__(recorder, options.until, options.progress, options.max_evaluations)
-        self.net, self.data, self.loss, self.rtol = copy.deepcopy(net), options.data, options.loss, options.rtol
-        self.targets = StepTargets(options.until, options.record)
+        super().__init__(options, after)
+        self.net, self.loss = copy.deepcopy(net), options.loss
         self.trained = [p for p in self.net.parameters() if p.requires_grad]
         self.y = self.data.y.to(self.trained[0].dtype) if self.data.binary else self.data.y
         self.passes = 0.0 if after is None else after.evaluations
         self.counts = {"steps": 0.0, "rejected": 0.0}
-        clock = 0.0 if after is None else float(after.history.clock[-1])
-        log_t = -math.inf if after is None else float(after.history.log_time[-1])
         self.frame = 0.0 if after is None else after.log_loss
         theta = parameters_to_vector(self.trained).detach().clone()
-        self.point = self.at(theta, clock, log_t)
+        self.point = self.at(theta, *self.start)
         if after is None:
             self.note()
         self.curvature, self.age = 0.0, CURVATURE_STEPS
@@ -73,11 +66,6 @@ class ModuleFlow(TrainingRun):
         self.estimate_curvature()
         turn = 0.01 * size(theta) / max(size(self.point.slope), 1e-300)
         self.dt = turn or 0.01 / max(self.curvature, 1e-300)  # a start at zero has no direction to turn
-
-    @property
-    def evaluations(self) -> float:
-        """Passes over the data so far."""
-        return self.passes
 
     def at(self, theta: Tensor, tau: float, log_t: float) -> ModulePoint:
         """Loss, margin and slope at theta: one pass over the data, gradients relative to the last known loss."""
@@ -91,8 +79,8 @@ class ModuleFlow(TrainingRun):
             relative_loss(self.loss, f, y, self.frame).div(len(self.data)).backward()  # type: ignore[no-untyped-call]
             f = f.detach()
             total = log_add(total, float(pull(self.loss, f, y).log_loss.double().logsumexp(0)))
-            correct += count_correct(f, y)
-            margin = min(margin, float(class_margins(f, y).min()))
+            margins = class_margins(f, y).amin(1)
+            correct, margin = correct + int((margins > 0).sum()), min(margin, float(margins.min()))
         self.passes += 1
         log_loss = total - math.log(len(self.data))
         rate = log_loss if in_loss_time(self.loss) else 0.0
@@ -127,7 +115,7 @@ class ModuleFlow(TrainingRun):
             self.dt *= min(5.0, max(0.3, growth))
             self.counts["steps"] += 1
             self.note()
-            self.recorder.keep_copies(new, self.network)
+            self.keep_copies(new, self.network)
             return None
         return Status.STEP_UNDERFLOW
 
@@ -179,7 +167,7 @@ class ModuleFlow(TrainingRun):
 
     def note(self) -> None:
         """Record the point."""
-        self.recorder.note(self.point, math.log(max(size(self.point.theta), 1e-300)))
+        self.record(self.point, math.log(max(size(self.point.theta), 1e-300)), {})
 
     def network(self) -> nn.Module:
         """A copy of the net at the current point."""

@@ -2,14 +2,13 @@
 
     theta' = -grad L(theta),   L = (1/n) sum_i l(f(x_i), y_i)
 
-integrated in polar coordinates (polar_state.py) by an adaptive Runge-Kutta pair (exponential_rk.py): on the full data
+integrated in polar coordinates (polar_field.py) by an adaptive Runge-Kutta pair (exponential_rk.py): on the full data
 when they are few, otherwise on a surrogate whose defect the full data correct (two_level.py). Neurons whose directions
 agree are merged, and those that no sample activates are left out (merging.py).
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -19,17 +18,12 @@ from torch import Tensor
 
 from polyrelu.data import BLOCK, Dataset
 from polyrelu.nets import PolyReLUNet
-from polyrelu.train.flow_options import FlowOptions
 from polyrelu.train.gradient_flow.exponential_rk import PolarPoint, StepUnderflowError
 from polyrelu.train.gradient_flow.merging import MergeState
-from polyrelu.train.gradient_flow.polar_field import Field
-from polyrelu.train.gradient_flow.polar_state import PolarState, distance, error_size
-from polyrelu.train.gradient_flow.reduced_basis import ReducedBasis
-from polyrelu.train.gradient_flow.surrogate import summarise
-from polyrelu.train.gradient_flow.two_level import OneLevel, TrialStep, TwoLevel, idle, lifted
-from polyrelu.train.recorder import Recorder, ReferenceDirections, recorded_alignment
-from polyrelu.train.stopping import TIME_TOLERANCE, Status, StepTargets
-from polyrelu.train.training_run import TrainingRun
+from polyrelu.train.gradient_flow.polar_field import Field, PolarState, distance, error_size
+from polyrelu.train.gradient_flow.two_level import OneLevel, ReducedBasis, TrialStep, TwoLevel, idle, lifted
+from polyrelu.train.stopping import TIME_TOLERANCE, Status
+from polyrelu.train.training_run import FlowOptions, FlowRun, ReferenceDirections
 from polyrelu.train.trajectory import Trajectory
 
 FIRST_TURN = 0.1  # radians by which the first step may turn the neurons
@@ -39,21 +33,20 @@ SHORT_STEPS = 4  # useless steps of the surrogate before it is given up
 SLOW_SHARE = 0.3  # merging is tried once this share of the neurons turns slowly
 
 
-class PolarFlow(TrainingRun):
+class PolarFlow(FlowRun):
     """The flow of a PolyReLUNet, under way: its moving neurons, and how all others follow from them."""
 
     point: PolarPoint
+    reference: ReferenceDirections
     time_tolerance = TIME_TOLERANCE
 
     def __init__(self, net: PolyReLUNet, options: FlowOptions, after: Trajectory | None) -> None:
-        recorder = Recorder(after, options.record)
-        super().__init__(recorder, options.until, options.progress, options.max_evaluations)
-        self.net, self.options = net, options
-        self.targets = StepTargets(options.until, options.record)
+        super().__init__(options, after)
+        self.net = net
         rows, y = source(net, options.data)
         full = Field(rows, y, loss=options.loss, p=net.p, biased=net.bias is not None)
         few = options.surrogate == 0 or len(y) < 8 * options.surrogate
-        self.solver = OneLevel(full) if few else TwoLevel(full, summarise(rows, y, options.surrogate))
+        self.solver = OneLevel(full) if few else TwoLevel(full, options.surrogate)
         self.reference = ReferenceDirections.from_net(net, options.data)
         bias = net.weight.new_zeros(net.outputs) if net.bias is None else net.bias
         state = PolarState.from_polar(net.polar(), bias.detach().clone())
@@ -64,10 +57,8 @@ class PolarFlow(TrainingRun):
         self.exact = True  # the slope at the point comes from the data, not from the surrogate
         self.short = 0  # steps of the surrogate in a row that were no longer than the pair's own
         self.last: TrialStep | None = None
-        clock = 0.0 if after is None else float(after.history.clock[-1])
-        log_t = -math.inf if after is None else float(after.history.log_time[-1])
         slope = full(state)
-        self.point, self.known = PolarPoint(clock, log_t, state, slope), self.solver.known(state, slope)
+        self.point, self.known = PolarPoint(*self.start, state, slope), self.solver.known(state, slope)
         if after is None:
             self.note(self.point, ReducedBasis())
         if options.drop:
@@ -78,7 +69,7 @@ class PolarFlow(TrainingRun):
 
     def advance(self) -> Status | None:
         """Steps of the solver until one is accepted."""
-        rtol = self.options.rtol
+        rtol = self.rtol
         while True:
             self.judge_surrogate()
             span = min(self.span, self.longest)
@@ -100,16 +91,16 @@ class PolarFlow(TrainingRun):
         for inner in trial.inner:
             if inner.tau > self.point.tau:
                 self.note(inner, trial.basis)
-            self.recorder.keep_copies(inner, partial(self.inner_network, inner, trial.basis))
+            self.keep_copies(inner, partial(self.network, inner, trial.basis))
         self.point, self.known = trial.point, trial.known
         self.exact = isinstance(self.solver, OneLevel)
         self.counts["steps"] += 1
         if self.options.drop:
             self.drop(trial.idle)
         if self.options.merge:
-            self.merge(self.options.rtol)
+            self.merge()
         if self.counts["steps"] % STALL_STEPS == 0:
-            self.look_for_stall(self.options.rtol)
+            self.look_for_stall()
         self.moving_neurons = len(self.point.state.kappa)
 
     def note(self, point: PolarPoint, basis: ReducedBasis) -> None:
@@ -119,15 +110,15 @@ class PolarFlow(TrainingRun):
         inactive = self.reference.cosines(merging.reference.u[merging.row < 0])
         for name, values in self.reference.cosines(point.state.u, basis.products).items():
             neurons[name] = merging.spread(values, inactive[name]).cpu().numpy()
-        self.recorder.note(point, merging.log_rho(point.state), neurons)
+        self.record(point, merging.log_rho(point.state), neurons)
         if self.options.watch is not None:
-            self.options.watch(self.recorder.moments[-1], merging.whole(lifted(point, basis).state))
+            self.options.watch(self.moments[-1], merging.whole(lifted(point, basis).state))
 
-    def look_for_stall(self, rtol: float) -> None:
+    def look_for_stall(self) -> None:
         """Whether state and loss are, within the tolerance, what they were STALL_STEPS ago."""
         state, loss = self.point.state, self.point.slope.log_loss
         if self.earlier is not None and len(self.earlier[0].kappa) == len(state.kappa):
-            self.still = distance(state, self.earlier[0]) < rtol and abs(loss - self.earlier[1]) < rtol / 100
+            self.still = distance(state, self.earlier[0]) < self.rtol and abs(loss - self.earlier[1]) < self.rtol / 100
         self.earlier = (state, loss)
 
     def judge_surrogate(self) -> None:
@@ -151,13 +142,13 @@ class PolarFlow(TrainingRun):
             self.merging, self.point = merging, replace(self.point, state=state, slope=self.point.slope[~inactive])
             self.known = self.known.map(lambda slope: slope[~inactive])
 
-    def merge(self, bound: float) -> None:
+    def merge(self) -> None:
         """Merge neurons whose directions agree, once enough of them turn slowly for that to be likely."""
         slope, p = self.point.slope, self.net.p
         slow = torch.linalg.vector_norm(slope.u, dim=1) <= 0.1 * p * slope.kappa
         if slow.double().mean() < SLOW_SHARE:
             return
-        state, merging, groups = self.merging.merged(self.point.state, p, bound)
+        state, merging, groups = self.merging.merged(self.point.state, p, self.rtol)
         if len(state.kappa) <= 0.9 * len(slope.kappa):
             self.merging, self.point = merging, replace(self.point, state=state, slope=groups.mean_slope(slope))
             self.known = self.known.map(groups.mean_slope)
@@ -169,7 +160,7 @@ class PolarFlow(TrainingRun):
         state = self.point.state
         slope = self.solver.full(state)
         self.point, self.known, self.exact = replace(self.point, slope=slope), self.solver.known(state, slope), True
-        self.recorder.moments[-1] |= {
+        self.moments[-1] |= {
             "log_loss": slope.log_loss,
             "accuracy": slope.accuracy,
             "min_margin": slope.margin,
@@ -187,16 +178,16 @@ class PolarFlow(TrainingRun):
 
     def interrupted(self) -> None:
         """The record may be ahead of the point."""
-        self.recorder.moments = [moment for moment in self.recorder.moments if moment["clock"] <= self.point.tau]
+        self.moments = [moment for moment in self.moments if moment["clock"] <= self.point.tau]
 
-    def alignment(self) -> float:
+    def alignment(self, moving: Tensor | None = None) -> float:
         """Median alignment of the neurons still moving."""
-        return recorded_alignment(self.recorder.moments[-1], self.merging.row >= 0)
+        return super().alignment(self.merging.row >= 0)
 
     @property
     def evaluations(self) -> float:
         """Passes over the data so far, in units of all neurons."""
-        earlier = 0.0 if self.recorder.after is None else self.recorder.after.evaluations
+        earlier = 0.0 if self.after is None else self.after.evaluations
         return earlier + self.solver.full.neuron_passes / len(self.merging.row)
 
     def speed(self) -> float:
@@ -210,17 +201,10 @@ class PolarFlow(TrainingRun):
         rows = {"moving": float(len(self.point.state.kappa)), "inactive": float((self.merging.row < 0).sum())}
         return self.counts | inside | rows
 
-    def network(self) -> PolyReLUNet:
-        """A network of all neurons at the point."""
-        return self.network_at(self.point.state)
-
-    def inner_network(self, point: PolarPoint, basis: ReducedBasis) -> PolyReLUNet:
-        """A network of all neurons at a point inside a step."""
-        return self.network_at(lifted(point, basis).state)
-
-    def network_at(self, moving: PolarState) -> PolyReLUNet:
-        """A network of all neurons at a state of the moving ones."""
-        state = self.merging.whole(moving)
+    def network(self, inner: PolarPoint | None = None, basis: ReducedBasis | None = None) -> PolyReLUNet:
+        """A network of all neurons at the point, or at one inside a step, in the coordinates of ``basis``."""
+        state = self.point.state if inner is None or basis is None else lifted(inner, basis).state
+        state = self.merging.whole(state)
         net = PolyReLUNet.from_polar(state.polar(), like=self.net)
         if net.bias is not None:
             net.bias.data.copy_(state.bias)

@@ -10,7 +10,7 @@ from polyrelu import Dataset, InputError, PolyReLUNet, Status, descend
 from polyrelu.estimator.head_training import HeadStart, location
 from polyrelu.estimator.head_training.train_head import flow_head, held_out_loss, train_head
 from polyrelu.nets import MLP
-from polyrelu.train.descent import batches
+from polyrelu.train.descent import mean_gradient
 
 F64 = torch.float64
 
@@ -163,7 +163,7 @@ def test_an_epoch_can_end_the_run():
 
 
 def test_rows_outside_memory_are_each_seen_once_in_full_batches(monkeypatch):
-    monkeypatch.setattr(batches, "HELD", 2 * batches.BLOCK)
+    monkeypatch.setattr(mean_gradient, "HELD", 2 * mean_gradient.BLOCK)
     X = torch.arange(5000, dtype=torch.float32)[:, None].repeat(1, 2)
 
     class Source:
@@ -174,7 +174,7 @@ def test_rows_outside_memory_are_each_seen_once_in_full_batches(monkeypatch):
 
     y = torch.where(torch.arange(5000) < 2500, 1.0, -1.0)  # in order of class
     data = Dataset(Source(), y)
-    run = batches.Batches(data, torch.float32, 300, lambda x: x, weights=torch.arange(5000) + 1.0)
+    run = mean_gradient.Batches(data, torch.float32, 300, lambda x: x, weights=torch.arange(5000) + 1.0)
     seen, sizes = [], []
     for parts, n in run(torch.Generator().manual_seed(0)):
         ((x, labels, log_weight),) = parts
@@ -184,7 +184,7 @@ def test_rows_outside_memory_are_each_seen_once_in_full_batches(monkeypatch):
         seen += number.tolist()
         sizes.append(n)
     assert sorted(seen) == list(range(5000)) and sizes == [300] * 16 + [200]
-    assert len({k // batches.BLOCK for k in seen[:300]}) == 2  # two blocks are mixed
+    assert len({k // mean_gradient.BLOCK for k in seen[:300]}) == 2  # two blocks are mixed
 
 
 def test_the_flow_of_a_head_does_not_depend_on_the_unit_of_length():

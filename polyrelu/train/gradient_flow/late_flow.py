@@ -8,13 +8,11 @@ import math
 import torch
 from torch import Tensor, nn
 
+import polyrelu.train.margin_gradients as gradients
 from polyrelu.nets import Polar, PolyReLUNet
-from polyrelu.train import margin_gradients as gradients
-from polyrelu.train.flow_options import FlowOptions
-from polyrelu.train.late_phase.late_step import LateState, LateStep, LateStepper, all_margins
-from polyrelu.train.recorder import Recorder, neuron_values, reference_directions
+from polyrelu.train.gradient_flow.late_step import LateState, LateStep, LateStepper, all_margins, length
 from polyrelu.train.stopping import Status, StepTargets
-from polyrelu.train.training_run import TrainingRun
+from polyrelu.train.training_run import FlowOptions, FlowRun, ReferenceDirections
 from polyrelu.train.trajectory import Trajectory
 
 SMALLEST_LOG_NORM = math.log(1e-130)  # neurons below stay as they are: no output of a float64 net depends on them
@@ -22,27 +20,27 @@ GATES_AFTER = 5  # rejected steps, beyond one for every second accepted, before 
 GIVE_UP_AFTER = 20  # rejected steps, beyond one for each accepted, before the early methods take over again
 
 
-class LateFlow(TrainingRun):
-    """The late phase of a run under way."""
+class LateFlow(FlowRun):
+    """The late phase under way: on from ``before``, whose net is `ready`, by steps implicit in the margins.
+
+    It gives up where steps become too short: where neurons slide along gates of single samples (p = 1, few data),
+    which the tangent cannot see.
+    """
 
     point: LateState
 
     def __init__(self, before: Trajectory, options: FlowOptions) -> None:
-        levels = [level for level in options.checkpoints if level not in before.checkpoints]
-        recorder = Recorder(before, options.record, levels)
-        super().__init__(recorder, options.until, options.progress, options.max_evaluations)
-        self.before, self.data, self.rtol = before, options.data, options.rtol
+        super().__init__(options, before, [level for level in options.checkpoints if level not in before.checkpoints])
+        self.before = before
         self.targets = StepTargets(options.until, options.record, options.checkpoints)
         net, self.kept = float64_net(before.net)
         names = tuple(name for name, value in net.named_parameters() if value.requires_grad)
-        clock, log_t = float(before.history.clock[-1]), float(before.history.log_time[-1])
-        self.point = LateState(net, names, all_margins(net, self.data), options.loss, clock, log_t)
+        self.point = LateState(net, names, all_margins(net, self.data), options.loss, *self.start)
         self.weights = torch.softmax(-self.point.q.flatten(), 0).view_as(self.point.q)
         self.stepper = LateStepper(self.data, self.degree())
-        pull = self.pull(self.weights)
-        speed = math.sqrt(sum(float(part.square().sum()) for part in pull.values()))
-        self.dt = 0.02 * math.exp(self.point.log_rho) / speed
-        self.reference = reference_directions(before.net, self.data)
+        self.dt = 0.02 * math.exp(self.point.log_rho) / length(self.pull(self.weights))
+        if isinstance(before.net, PolyReLUNet):
+            self.reference = ReferenceDirections.from_net(before.net, self.data)
         self.counts = before.counts | {name: before.counts.get(name, 0.0) for name in ("late_steps", "late_rejected")}
         self.gave_up = False
 
@@ -104,21 +102,12 @@ class LateFlow(TrainingRun):
         """Take a step and record where it ends."""
         self.point, self.weights = step.end, step.weights
         self.counts["late_steps"] += 1
-        self.recorder.note(self.point, self.point.log_rho, neuron_values(self.network(), self.reference))
-        self.recorder.keep_copies(self.point, self.network)
+        self.record(self.point, self.point.log_rho, self.neuron_values(self.network()))
+        self.keep_copies(self.point, self.network)
 
     def network(self) -> nn.Module:
         """The net in the type it came in, with the neurons that stayed as they were."""
         return restore_dtype(self.point.net, self.before.net, self.kept)
-
-
-def late_flow(before: Trajectory, options: FlowOptions) -> tuple[Trajectory, bool]:
-    """Go on from ``before``, whose net is `ready`, by steps implicit in the margins; False if they became too short.
-
-    They do where neurons slide along gates of single samples (p = 1, few data), which the tangent cannot see.
-    """
-    flow = LateFlow(before, options)
-    return flow.run(), not flow.gave_up
 
 
 def float64_net(net: nn.Module) -> tuple[nn.Module, Tensor | None]:

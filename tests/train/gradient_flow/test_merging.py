@@ -6,7 +6,7 @@ import torch
 
 from polyrelu import Dataset, OrthonormalMixture, PolyReLUNet, Status, Until, flow
 from polyrelu.train.gradient_flow.merging import MergeState
-from polyrelu.train.gradient_flow.polar_state import PolarState
+from polyrelu.train.gradient_flow.polar_field import PolarState
 
 F64 = torch.float64
 

@@ -23,17 +23,19 @@ from functools import cached_property
 import torch
 from torch import Tensor, nn
 
+import polyrelu.train.margin_gradients as gradients
 from polyrelu.data import BLOCK, Dataset
-from polyrelu.nets import Polar, PolyReLUNet
-from polyrelu.train import margin_gradients as gradients
-from polyrelu.train.late_phase import implicit_step as gates
+from polyrelu.nets import Polar
+from polyrelu.train.gradient_flow.implicit_step import end_forces
 from polyrelu.train.losses import class_margins, log_add, log_mean_exp, log_softplus
+from polyrelu.train.margin_gradients import Gates, gate_planes, gram_with_gates, has_free_gates
 
 SEPARATED = math.log(1e-3)  # summed loss from which on the margins decide
 NEAR_MARGIN = 12.0  # constraints this far above the smallest margin are offered to a step
 NOTICED_WEIGHT = 1e-5  # a constraint that turns out to have this weight should have been offered
 MAX_REST_WEIGHT = 0.1  # share of the weight that may lie with constraints beyond MAX_CONSTRAINTS
 MAX_GATES = 400  # unknown gates of a step
+PINNED = 2e-4  # gates this near to their neuron's plane, relative, are unknowns from the beginning
 GATE_WEIGHT = 1e-4  # weight of the constraints whose gates are
 MAX_CONSTRAINTS = {True: 1500, False: 400}  # constraints of a step: gradients in closed form, or by autograd
 
@@ -42,12 +44,9 @@ def ready(net: nn.Module, data: Dataset, log_loss: float) -> bool:
     """Whether few enough constraints matter: one forward pass if the loss is low enough, else nothing."""
     if log_loss + math.log(len(data)) > SEPARATED * (1 - 1e-3):
         return False
-    q = all_margins(copy.deepcopy(net).double(), data)
-    weights = torch.softmax(-q.flatten(), 0)
-    return (
-        float(weights.sort(descending=True).values[MAX_CONSTRAINTS[gradients.closed_form(net)] :].sum())
-        <= MAX_REST_WEIGHT
-    )
+    weights = torch.softmax(-all_margins(copy.deepcopy(net).double(), data).flatten(), 0)
+    rest = weights.sort(descending=True).values[MAX_CONSTRAINTS[gradients.closed_form(net)] :]
+    return float(rest.sum()) <= MAX_REST_WEIGHT
 
 
 def all_margins(net: nn.Module, data: Dataset) -> Tensor:
@@ -142,8 +141,7 @@ class LateStepper:
         self.work += 1
         passed = math.log(dt) + log_mean_exp(-state.log_loss, -half.log_loss, -end.log_loss)
         end = replace(end, log_t=log_add(state.log_t, passed))
-        error = math.sqrt(sum(float(gap.square().sum()) for gap in apart.values()))
-        return LateStep(end, error / math.exp(end.log_rho), weights)
+        return LateStep(end, length(apart) / math.exp(end.log_rho), weights)
 
     def move(self, state: LateState, near: Tangent, dt: float) -> tuple[LateState, Tensor]:
         """One step; constraints and gates that were not offered but turn out to matter are, and it is taken again."""
@@ -162,11 +160,11 @@ class LateStepper:
                 extra[missed] = NOTICED_WEIGHT
                 near = self.tangent(state, extra.view_as(q), torch.cat([near.chosen, missed.nonzero()[:, 0]]))
                 continue
-            pairs = crossed(state, new, near, p) if self.unknown_gates and slides(state) else None
+            pairs = crossed(state, new, near, p) if self.unknown_gates and has_free_gates(state) else None
             if pairs is None:
                 break
-            found = gates.Gates.from_pairs(state, near.X, near.E, pairs)
-            near = replace(near, gates=found, G=gates.gram_with_gates(state, near.X, near.E, found))
+            found = Gates.from_pairs(state, near.X, near.E, pairs)
+            near = replace(near, gates=found, G=gram_with_gates(state, near.X, near.E, found))
         full = torch.zeros_like(weights)
         full[near.chosen] = p
         return replace(new, q=q), full.view_as(q)
@@ -187,15 +185,13 @@ class LateStepper:
             self.work += len(others) / len(flat)
         X, E = gradients.constraints(self.data, chosen, state.q.shape[1])
         if rest is not None:
-            small = (
-                1e-6 * math.exp(state.log_rho) / math.sqrt(sum(float(part.square().sum()) for part in rest.values()))
-            )
+            small = 1e-6 * math.exp(state.log_rho) / length(rest)
             with torch.no_grad():
                 f = (changed(state.net, rest, small)(X) - state.net(X)) / small
             drift = (f.reshape(E.shape) * E).sum(dim=1)
         self.work += len(chosen) / len(flat)
-        found = pinned(state, X, E, start.flatten()[chosen]) if self.unknown_gates and slides(state) else None
-        G = gradients.gram(state, X, E) if found is None else gates.gram_with_gates(state, X, E, found)
+        found = pinned(state, X, E, start.flatten()[chosen]) if self.unknown_gates and has_free_gates(state) else None
+        G = gradients.gram(state, X, E) if found is None else gram_with_gates(state, X, E, found)
         return Tangent(chosen, X, E, flat[chosen], G, start, found, rest, share, drift)
 
     def forces(self, near: Tangent, dt: float) -> tuple[Tensor, Tensor]:
@@ -203,16 +199,14 @@ class LateStepper:
         start = near.start.flatten()[near.chosen]
         start = start / start.sum() if float(start.sum()) > 0 else torch.softmax(-near.q, 0)
         mine = 1 - near.share
-        p, s = gates.end_forces(near.q + dt * near.drift, dt * mine * near.G, start, near.gates)
+        p, s = end_forces(near.q + dt * near.drift, dt * mine * near.G, start, near.gates)
         return mine * p, mine * s
 
     def moved(self, state: LateState, near: Tangent, dt: float, p: Tensor, s: Tensor) -> LateState:
         """theta + dt sum_k p_k grad q_k, the gradients through unknown gates replaced by their forces."""
         pull = gradients.total(state, near.X, near.E * p[:, None])
         if near.gates is not None:
-            row, neuron, height, at, _ = near.gates
-            back = p[row] * height * (at > 0) - s
-            pull["weight"].index_add_(0, neuron, back[:, None] * state.net.preprocess(near.X)[row])  # type: ignore[operator]
+            gradients.set_gate_forces(pull, state, near.X, p, near.gates, s)
         if near.rest is not None:
             pull = {name: part + near.rest[name] for name, part in pull.items()}
         return LateState(changed(state.net, pull, dt), state.names, state.q, state.loss, state.tau + dt, state.log_t)
@@ -234,28 +228,22 @@ class Tangent:
     q: Tensor
     G: Tensor
     start: Tensor
-    gates: gates.Gates | None  # unknown gates of neurons that slide, if any
+    gates: Gates | None  # unknown gates of neurons that slide, if any
     rest: dict[str, Tensor] | None  # pull of the constraints left out, if any,
     share: float  # their share of the weight,
     drift: Tensor  # and how fast they move the margins q
 
 
-def slides(state: LateState) -> bool:
-    """Whether gates may have to be found: one logit, p = 1, both layers trained."""
-    net = state.net
-    return isinstance(net, PolyReLUNet) and net.p == 1 and net.outputs == 1 and {"weight", "output"} == set(state.names)
-
-
-def pinned(state: LateState, X: Tensor, E: Tensor, weights: Tensor) -> gates.Gates | None:
+def pinned(state: LateState, X: Tensor, E: Tensor, weights: Tensor) -> Gates | None:
     """Harmful pairs that lie at their gate already."""
-    t, d, width = gates.gate_planes(state, X, E)
-    pairs = ((t.abs() <= gates.PINNED * width) & (d < 0) & (weights[:, None] > GATE_WEIGHT)).nonzero()
-    return gates.Gates.from_pairs(state, X, E, pairs[:MAX_GATES]) if len(pairs) else None
+    t, d, width = gate_planes(state, X, E)
+    pairs = ((t.abs() <= PINNED * width) & (d < 0) & (weights[:, None] > GATE_WEIGHT)).nonzero()
+    return Gates.from_pairs(state, X, E, pairs[:MAX_GATES]) if len(pairs) else None
 
 
 def crossed(old: LateState, new: LateState, near: Tangent, p: Tensor) -> Tensor | None:
     """All pairs to treat as unknown if a step took harmful ones through their gates; None if it took no new one."""
-    (t, d, _), (after, _, _) = gates.gate_planes(old, near.X, near.E), gates.gate_planes(new, near.X, near.E)
+    (t, d, _), (after, _, _) = gate_planes(old, near.X, near.E), gate_planes(new, near.X, near.E)
     through = ((t > 0) != (after > 0)) & (d < 0) & (p[:, None] > GATE_WEIGHT)
     known = torch.zeros_like(through)
     if near.gates is not None:
@@ -264,6 +252,11 @@ def crossed(old: LateState, new: LateState, near: Tangent, p: Tensor) -> Tensor 
     if not len(fresh) or int(known.sum()) + len(fresh) > MAX_GATES:
         return None
     return torch.cat([known.nonzero(), fresh])
+
+
+def length(parts: dict[str, Tensor]) -> float:
+    """Euclidean norm of a vector given by parameter."""
+    return math.sqrt(sum(float(part.square().sum()) for part in parts.values()))
 
 
 def changed(net: nn.Module, pull: dict[str, Tensor], dt: float) -> nn.Module:

@@ -12,12 +12,12 @@ from polyrelu import Dataset, OrthonormalMixture, PolyReLUNet, Status, Until, fl
 from polyrelu.bias import kkt, margin_history, margins
 from polyrelu.nets import MLP, LogisticRegression, SmallCNN
 from polyrelu.progress import Progress
-from polyrelu.train.late_phase.implicit_step import end_forces
+from polyrelu.train.gradient_flow.implicit_step import end_forces
 
 F64 = torch.float64
 LEVELS = (-10.0, -15.0, -20.0, -120.0, -881.0)
 flow_module = importlib.import_module("polyrelu.train.gradient_flow.flow")
-late_phase = importlib.import_module("polyrelu.train.late_phase.late_step")
+late_phase = importlib.import_module("polyrelu.train.gradient_flow.late_step")
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from torch import nn
 from polyrelu import Dataset, InputError, PolyReLUNet, Status, descend
 from polyrelu.nets import LogisticRegression
 from polyrelu.progress import Progress
-from polyrelu.train.descent.backward import ByAutograd, ByHand
+from polyrelu.train.descent.mean_gradient import ByAutograd, ByHand
 from polyrelu.train.descent.recipes import published_head
 
 F64 = torch.float64

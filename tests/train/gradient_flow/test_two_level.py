@@ -1,11 +1,10 @@
-"""The surrogate and its frame: masses and means are exact, coordinates go down and up without loss."""
+"""The surrogate and its reduced basis: masses and means are exact, coordinates go down and up without loss."""
 
 import pytest
 import torch
 
 from polyrelu import OrthonormalMixture
-from polyrelu.train.gradient_flow.reduced_basis import ReducedBasis
-from polyrelu.train.gradient_flow.surrogate import stratified, summarise
+from polyrelu.train.gradient_flow.two_level import ReducedBasis, stratified, summarise
 
 F64 = torch.float64
 
@@ -38,16 +37,16 @@ def test_every_class_is_represented_and_the_choice_is_repeatable():
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, F64])
-def test_frame_coordinates_restore_their_vectors(dtype):
+def test_reduced_coordinates_restore_their_vectors(dtype):
     generator = torch.Generator().manual_seed(1)
     basis = torch.linalg.qr(torch.randn(50, 12, generator=generator, dtype=F64))[0].to(dtype)
     inside = torch.randn(7, 12, generator=generator, dtype=F64).to(dtype) @ basis.T
     vectors = [torch.randn(7, 50, generator=generator, dtype=F64).to(dtype), inside, torch.zeros(7, 50, dtype=dtype)]
     vectors[1][0] += 1e-4 * vectors[0][0]  # nearly inside the span
-    frame = ReducedBasis(basis, vectors)
+    reduced = ReducedBasis(basis, vectors)
     tolerance = 1e-5 if dtype == torch.float32 else 1e-12
-    for vector, coordinates in zip(vectors, frame.coordinates, strict=True):
-        assert torch.allclose(frame.up(coordinates), vector, atol=tolerance)
+    for vector, coordinates in zip(vectors, reduced.coordinates, strict=True):
+        assert torch.allclose(reduced.up(coordinates), vector, atol=tolerance)
         assert torch.allclose(coordinates.norm(dim=1), vector.norm(dim=1), rtol=10 * tolerance, atol=tolerance)
     probes = torch.randn(3, 50, generator=generator, dtype=F64).to(dtype)
-    assert torch.allclose(frame.products(frame.coordinates[0], probes), vectors[0] @ probes.T, atol=10 * tolerance)
+    assert torch.allclose(reduced.products(reduced.coordinates[0], probes), vectors[0] @ probes.T, atol=10 * tolerance)

@@ -10,8 +10,7 @@ import torch
 
 from polyrelu.nets import PolyReLUNet
 from polyrelu.train.gradient_flow.exponential_rk import PolarPoint, StepUnderflowError, exponential_kutta, march, phi
-from polyrelu.train.gradient_flow.polar_field import Field
-from polyrelu.train.gradient_flow.polar_state import PolarState
+from polyrelu.train.gradient_flow.polar_field import Field, PolarState
 from polyrelu.train.losses import log_mean_exp
 
 F64 = torch.float64

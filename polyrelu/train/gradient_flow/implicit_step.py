@@ -13,55 +13,12 @@ convex; relu is rounded over a width that shrinks to 1e-4 |w_j||x_k|, and Newton
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import torch
 from torch import Tensor
 
-from polyrelu.train import margin_gradients as gradients
-from polyrelu.train.margin_gradients import Weights
+from polyrelu.train.margin_gradients import Gates
 
 WIDTHS = (1e-2, 1e-3, 1e-4)
-PINNED = 2e-4  # gates this near to their neuron's plane, relative, are unknowns from the beginning
-
-
-class Gates(NamedTuple):
-    """Pairs of a constraint (``row`` of the chosen) and a ``neuron``: a = |<e, v>|, t at the start, and |w||x|."""
-
-    row: Tensor
-    neuron: Tensor
-    height: Tensor
-    at: Tensor
-    width: Tensor
-
-    @staticmethod
-    def from_pairs(weights: Weights, X: Tensor, E: Tensor, pairs: Tensor) -> Gates:
-        """The pairs (g, 2) of constraints and neurons."""
-        row, neuron = pairs.unbind(dim=1)
-        t, d, width = gate_planes(weights, X, E)
-        return Gates(row, neuron, -d[row, neuron], t[row, neuron], width[row, neuron])
-
-
-def gate_planes(weights: Weights, X: Tensor, E: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """t = <x_k, w_j>, d = <e_k, v_j> and |w_j||x_k| of a PolyReLUNet with p = 1."""
-    polar = weights.polar
-    assert polar is not None
-    X = weights.net.preprocess(X)  # type: ignore[operator]
-    r = polar.log_r.exp()
-    length = torch.linalg.vector_norm(X, dim=1)[:, None]
-    return (X @ polar.u.T) * r, E @ (polar.q * polar.log_s.exp()[:, None]).T, length * r
-
-
-def gram_with_gates(weights: Weights, X: Tensor, E: Tensor, gates: Gates) -> Tensor:
-    """Gram matrix of the gradients of the q_k without the pairs, and of the t_kj of the pairs."""
-    seen, A, B, _ = gradients.shallow(weights, X, E)
-    B = B.clone()
-    B[gates.row, gates.neuron] = 0
-    XX = seen @ seen.T
-    G = (E @ E.T) * (A @ A.T) + XX * (B @ B.T)
-    cross = B[:, gates.neuron] * XX[:, gates.row]
-    among = (gates.neuron[:, None] == gates.neuron) * XX[gates.row][:, gates.row]
-    return torch.cat([torch.cat([G, cross], dim=1), torch.cat([cross.T, among], dim=1)])
 
 
 def end_forces(q: Tensor, K: Tensor, start: Tensor, gates: Gates | None = None) -> tuple[Tensor, Tensor]:
