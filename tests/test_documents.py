@@ -45,3 +45,9 @@ def test_tables_of_files_are_current(page):
 def test_every_subpackage_has_a_page():
     folders = {path.parent.name for path in (ROOT / "polyrelu").glob("*/__init__.py")}
     assert {page.stem for page in file_tables.PAGES.glob("*.md")} == (folders - {"checks"}) | {"shared"}
+
+
+def test_first_sentences_keep_their_brackets_whole(tmp_path):
+    module = tmp_path / "one.py"
+    module.write_text('"""What it is (A. B, App. C: Fig. 2), in words. More.\n"""\n')
+    assert file_tables.first_sentence(module) == "What it is (A. B, App. C: Fig. 2), in words"

@@ -28,7 +28,7 @@ def first_sentence(path: Path) -> str:
     """Of the docstring of a module, on one line."""
     text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
     paragraph = " ".join(text.split("\n\n")[0].split())
-    found = re.match(r"(.*?[.:!?])(?= [A-Z`]|$)", paragraph)
+    found = re.match(r"((?:\([^)]*\)|[^(])*?[.:!?])(?= [A-Z`]|$)", paragraph)  # what is in brackets stays whole
     return (found[1] if found else paragraph).rstrip(".:").replace("``", "`").replace("|", r"\|")
 
 
