@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from functools import partial
 
 from polyrelu.claims.claim import Check, Claim, Standing, at_least, at_most, near
 from polyrelu.claims.ll20 import sizes
@@ -11,34 +11,34 @@ from polyrelu.claims.ll20.published import MARGIN_BY_RATE, MODELS
 from polyrelu.claims.profile import Profile, filled
 from polyrelu.claims.quantity import Quantity
 
-TOY: dict[str, Any] = {
-    "paper": "LL20",
-    "standing": Standing.PRINTED,
-    "settings": filled(
+said = partial(Claim, paper="LL20", standing=Standing.PRINTED)
+toy = partial(
+    said,
+    settings=filled(
         "20 ReLU neurons, 20 points of 3+2 clusters in 5 dimensions (α = .1), start 1e-4, exponential loss; gradient "
         "flow to loss 1e{far}; gradient descent of rate {rate}/L from L = 1 to loss 1e-10",
         far=sizes.FAR,
         rate=sizes.DESCENT_RATE,
     ),
-    "experiment": "ll20.margins.growth",
-}
+    experiment="ll20.margins.growth",
+)
 SMALL = "digits 0, 1, 2 of 8 × 8 pixels, 60 to train on, CNN with 8 and 16 channels and bias in the first layer only"
 MNIST = "MNIST, CNN with 32 and 64 channels and bias in the first layer only, SGD with batches of 100"
-RATES: dict[str, Any] = {
-    "paper": "LL20",
-    "where": "Section 6 (MNIST)",
-    "standing": Standing.PRINTED,
-    "settings": {
+rates = partial(
+    said,
+    where="Section 6 (MNIST)",
+    settings={
         "quick": f"{SMALL}; gradient descent, 800 epochs with rate .01 and as many with the loss-based rate (first "
         "a = .1)",
         "paper": f"{MNIST}, 10,000 epochs; rate .01, or loss-based (first a = .1)",
     },
-    "experiment": "ll20.images.rates",
-}
+    experiment="ll20.images.rates",
+)
 FIVE: dict[Profile, str] = {
     "quick": f"{SMALL}; gradient flow through the five published losses",
     "paper": f"{MNIST}; loss-based rate, until the loss of model-3 (published: 107 epochs, six hours of one core)",
 }
+models = partial(said, settings=FIVE, experiment="ll20.images.models")
 # Forty images leave neighbours uncertain by some thousandths: of twenty seeds 19 show the strict order 1 < 2 < 3 < 4,
 # and one has model-2 at .9991 of model-1. The first model is beaten by the fourth and the fifth in all twenty.
 NEIGHBOUR = 0.995
@@ -52,7 +52,7 @@ def _growth(name: str, model: int, since: int) -> Quantity:
 
 
 CLAIMS: tuple[Claim, ...] = (
-    Claim(
+    toy(
         id="E1",
         sentence="Once the summed loss L is below 1, the smoothed margin log(1/L)/|θ|² of a two-layer net never falls.",
         where="Theorem 4.1",
@@ -65,9 +65,8 @@ CLAIMS: tuple[Claim, ...] = (
         reason="Late steps of our gradient flow are shortened when they would lower the smoothed margin; plain "
         "gradient descent, which knows nothing of margins, is the independent witness. Steps of finite length cross "
         "kinks: of rate .01/L they can lower it by 1e-5 on the way to loss 1e-100, shorter ones by less.",
-        **TOY,
     ),
-    Claim(
+    toy(
         id="E2",
         sentence="The smoothed margin is at most the normalised margin q_min/|θ|² and at least (q_min − log N)/|θ|².",
         where="Section 4.1",
@@ -76,9 +75,8 @@ CLAIMS: tuple[Claim, ...] = (
             at_least("smallest q_min - log(1/L)", -1e-9, published=0.0),
             at_most("largest q_min - log(1/L)", math.log(sizes.POINTS) + 1e-9, published=math.log(sizes.POINTS)),
         ),
-        **TOY,
     ),
-    Claim(
+    toy(
         id="E3",
         sentence="For a net of degree 2 the loss falls as 1/(t log t) and the norm grows as the square root of log t.",
         where="Theorem 4.3",
@@ -91,9 +89,8 @@ CLAIMS: tuple[Claim, ...] = (
         ),
         reason="At a KKT point the constants are 1/(4 margin) and margin^(-1/2); both are met. Steps are many decades "
         "long at the end, and flow time is known to some percent.",
-        **TOY,
     ),
-    Claim(
+    toy(
         id="E4",
         sentence="The direction of the weights converges to a KKT point of margin maximisation: θ/q_min^(1/2) comes "
         "ever nearer to stationarity and complementary slackness.",
@@ -105,14 +102,11 @@ CLAIMS: tuple[Claim, ...] = (
         ),
         reason="Gates within .01 rad of a training point count as free, as at the kink itself, where ReLU has many "
         "gradients.",
-        **TOY,
     ),
-    Claim(
+    said(
         id="E21",
         sentence="From some starts it takes very long to come near a KKT point.",
-        paper="LL20",
         where="slides of a talk by Jian Li (2024)",
-        standing=Standing.PRINTED,
         published="“very long”, no number",
         settings=filled(
             "E4's toy from starts {starts}; flow time to KKT residual .1, or to loss 1e{far}",
@@ -127,7 +121,7 @@ CLAIMS: tuple[Claim, ...] = (
         reason="Neurons that a large start leaves unused keep their norm, and weigh less only as the others grow, "
         "like 1/sqrt(log t): from start 1 the residual is above .1 when the loss is 1e-100.",
     ),
-    Claim(
+    rates(
         id="E5",
         sentence="With a constant rate of .01 the normalised margin of a homogeneous CNN grows, but slowly.",
         published="margin about 1.8e-4 after 10,000 epochs",
@@ -142,9 +136,8 @@ CLAIMS: tuple[Claim, ...] = (
         },
         shown=Quantity("margin", rate="constant rate"),
         reason="The margin depends on the data and on the width; at quick size only its growth can be compared.",
-        **RATES,
     ),
-    Claim(
+    rates(
         id="E6",
         sentence="With the loss-based rate the loss falls on, far below what a float holds, and the margin grows "
         "beyond that of a constant rate.",
@@ -159,18 +152,13 @@ CLAIMS: tuple[Claim, ...] = (
                 near(Quantity("margin", rate="loss-based rate"), MARGIN_BY_RATE["loss-based rate"], 2e-4),
             ),
         },
-        **RATES,
     ),
-    Claim(
+    models(
         id="E7",
         sentence="The normalised margin keeps growing from model-1 to model-5, the same run stopped at ever smaller "
         "losses down to 1e-881.",
-        paper="LL20",
         where="table of model-1 … model-5",
-        standing=Standing.PRINTED,
         published="5.65e-5, 9.50e-5, 1.30e-4, 4.61e-4, 1.18e-3",
-        settings=FIVE,
-        experiment="ll20.images.models",
         checks={
             "quick": tuple(
                 at_least(_growth("margin", k, j), 1.0, published=MARGINS[k - 1] / MARGINS[j - 1])
@@ -183,20 +171,17 @@ CLAIMS: tuple[Claim, ...] = (
         },
         shown=Quantity("margin", model=3),
     ),
-    Claim(
+    models(
         id="E8",
         sentence="Training on beyond zero loss makes a CNN slightly more robust to l2 perturbations: model-1 < model-2 "
         "< model-3 < model-4, and model-5 beats model-1.",
-        paper="LL20",
         where="Fig. 8 and table of model-1 … model-5",
-        standing=Standing.PRINTED,
         published="1 < 2 < 3 < 4; 5 against 2–4 marginal, against 1 clear",
         settings={
             "quick": f"{FIVE['quick']}; mean l2 radius of 40 training images in the box [0, 1], found by a walk along "
             "the boundary from several starts",
             "paper": f"{FIVE['paper']}; the same of 100 training images (published: Carlini–Wagner, 10,000 steps)",
         },
-        experiment="ll20.images.models",
         checks={
             "quick": (
                 *(Check(_growth("mean radius", k, j), 1.0, 1.5) for k, j in sizes.AGAINST_FIRST),
@@ -207,26 +192,21 @@ CLAIMS: tuple[Claim, ...] = (
         shown=_growth("mean radius", 2, 1),
         reason="Radii are what the attack found, upper bounds for every model alike.",
     ),
-    Claim(
+    models(
         id="E9",
         sentence="While the margin grows from model-1 to model-5, the test accuracy hardly changes.",
-        paper="LL20",
         where="Section 6 and appendix (MNIST, CIFAR-10)",
-        standing=Standing.PRINTED,
         published="nearly flat",
         settings={"quick": f"{FIVE['quick']}; the other 477 images", "paper": FIVE["paper"]},
-        experiment="ll20.images.models",
         checks=(
             at_most("largest change of the test accuracy", 0.02),
             at_least(Quantity("test accuracy", model=1), 0.9),
         ),
     ),
-    Claim(
+    said(
         id="E10",
         sentence="A point with margin q is safe to the radius q/β, β being the Lipschitz constant of the margin.",
-        paper="LL20",
         where="Section on robustness",
-        standing=Standing.PRINTED,
         published="R(z) ≥ q/β",
         settings={
             "quick": "D = 100, 6+4 clusters, h = 100, p = 1 and 3, 100 fresh points, certificate against bracket",
@@ -242,7 +222,7 @@ CLAIMS: tuple[Claim, ...] = (
             )
         ),
     ),
-    Claim(
+    rates(
         id="E23",
         sentence="After as many epochs the loss-based rate has reached a margin several times that of a constant rate.",
         published="6.7 (1.2e-3 over 1.8e-4; the text says 10)",
@@ -250,6 +230,5 @@ CLAIMS: tuple[Claim, ...] = (
             "quick": (at_least(RATIO, 1.5, published=PUBLISHED_RATIO),),
             "paper": (near(RATIO, PUBLISHED_RATIO, 1.5),),
         },
-        **RATES,
     ),
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from polyrelu.claims.claim import Claim, Standing, at_least, at_most
 from polyrelu.claims.llwa21 import sizes
 from polyrelu.claims.profile import filled
@@ -9,14 +11,14 @@ from polyrelu.claims.quantity import Quantity
 
 LEAKY = "{width} neurons of slope .5, start 1e-4, logistic loss to 1e-1000"
 
+said = partial(Claim, paper="LLWA21", standing=Standing.PRINTED)
+
 CLAIMS: tuple[Claim, ...] = (
-    Claim(
+    said(
         id="E15",
         sentence="On mirrored, linearly separable data a leaky ReLU net from a small start converges to the linear "
         "classifier of largest margin, which is its global max-margin solution.",
-        paper="LLWA21",
         where="main theorem",
-        standing=Standing.PRINTED,
         published="linear, max-margin",
         settings=filled(f"d = {{dim}}, {{pairs}} mirrored pairs, {LEAKY}", sizes.MIRRORED),
         experiment="llwa21.mirrored.mirrored",
@@ -26,13 +28,11 @@ CLAIMS: tuple[Claim, ...] = (
             at_least("margin over the largest possible", 0.99),
         ),
     ),
-    Claim(
+    said(
         id="E16",
         sentence="A few more points make the same flow end in a linear decision rule whose margin is not the largest "
         "that a net can have.",
-        paper="LLWA21",
         where="theorem on non-symmetric data",
-        standing=Standing.PRINTED,
         published="linear, margin sub-optimal; our points: 2/3 of the hand-built net's",
         settings=filled(
             "d = {dim}, {pairs} mirrored pairs with two blockers and a hint (SymmetricSeparable, extra=3), " + LEAKY,
@@ -44,13 +44,11 @@ CLAIMS: tuple[Claim, ...] = (
             at_least("agreement with the linear rule", 0.98),
         ),
     ),
-    Claim(
+    said(
         id="E25",
         sentence="Where one feature separates the classes by a line and another by slabs with a wider gap, a two-layer "
         "net from a small start takes the line and gives up margin.",
-        paper="LLWA21",
         where="slides of a talk by Jian Li (2024), after Shah et al. 2020",
-        standing=Standing.PRINTED,
         published="a linear boundary, locally but not globally of largest margin",
         settings=filled(
             "{samples} points in the plane, {width} ReLU neurons with biases, start 1e-4 (or 1), logistic loss to "

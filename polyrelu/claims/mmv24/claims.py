@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from polyrelu.claims.claim import Check, Claim, Standing, at_least, at_most
-from polyrelu.claims.profile import Profile
 from polyrelu.claims.quantity import Quantity
 
 ALIGNED, FALLEN = 2000, 3000  # iterations, read off Fig. 5 (MNIST)
 TOY = "two unit points in the plane, 50 neurons, balanced start 1e-6, gradient descent at 2e-3, mean exponential loss"
-SEPARABLE: dict[Profile, str] = {
-    "quick": "d = n = h = 20, balanced start 1e-6, exponential loss by gradient flow to 1e-6",
-    "paper": "d = n = h = 100, else the same",
-}
 ORDER = (
     at_least("iteration of the fall over iteration of the alignment", 1.2, published=1.5),
     at_least("largest cosine of the mean neurons to x+ and x-", 0.98, published=1.0),
@@ -19,12 +16,22 @@ ORDER = (
     at_most("stable rank at the end", 2.0, published=1.0),
 )
 
+said = partial(Claim, paper="MMV24", standing=Standing.PRINTED)
+separable = partial(
+    said,
+    where="Theorem 1",
+    settings={
+        "quick": "d = n = h = 20, balanced start 1e-6, exponential loss by gradient flow to 1e-6",
+        "paper": "d = n = h = 100, else the same",
+    },
+    experiment="mmv24.separable.after_alignment",
+)
+
 CLAIMS: tuple[Claim, ...] = (
-    Claim(
+    said(
         id="E17",
         sentence="On centred images of 0 and 1 the mean neurons align with the class directions first, the loss falls "
         "later, and the first layer ends with stable rank near 1.",
-        paper="MMV24",
         where="Fig. 5",
         standing=Standing.READ_OFF,
         published="MNIST: aligned after ~2000 iterations, loss falls after ~3000, rank < 2, |W|₂² ≈ 2 at 15 000",
@@ -47,13 +54,11 @@ CLAIMS: tuple[Claim, ...] = (
             "paper": "",
         },
     ),
-    Claim(
+    said(
         id="E18",
         sentence="The less two positive points are correlated (μ), the longer neurons take to reach the cone S+ where "
         "they are active on both.",
-        paper="MMV24",
         where="Appendix A",
-        standing=Standing.PRINTED,
         published="μ = sin .1: all live neurons in S+ by 7000; μ = sin .001: not at 7000, one still outside at 21 000",
         settings=TOY,
         experiment="mmv24.two_points.cones",
@@ -64,13 +69,11 @@ CLAIMS: tuple[Claim, ...] = (
         reason="A flow would bring every neuron with v > 0 into S+ by 7600 iterations at μ = sin .001. Those still "
         "outside at 21 000 began with v < 0, and the finite step changed their sign; how many depends on the start.",
     ),
-    Claim(
+    said(
         id="E19",
         sentence="When only the first layer is trained (v = ±1), there are no two phases: directions and norms change "
         "together.",
-        paper="MMV24",
         where="Appendix A",
-        standing=Standing.PRINTED,
         published="no two phases",
         settings=f"{TOY}; v = ±1 kept, or trained from ±|w|; μ = sin .1",
         experiment="mmv24.two_points.first_layer",
@@ -83,38 +86,26 @@ CLAIMS: tuple[Claim, ...] = (
         reason="With v = ±1 norms grow linearly from the first step, so that the plateau is gone. That the loss falls "
         "while neurons still turn is a matter of the step, which is 2000 times the start.",
     ),
-    Claim(
+    separable(
         id="E20",
         sentence="Once the neurons have aligned on orthogonally separable data, the loss falls like 1/t.",
-        paper="MMV24",
-        where="Theorem 1",
-        standing=Standing.PRINTED,
         published="L(t) = O(1/t)",
-        settings=SEPARABLE,
-        experiment="mmv24.separable.after_alignment",
         checks=(
             at_least("R² of 1/loss against time", 0.99),
             Check("slope of log loss against log time", -1.4, -1.0),
         ),
         reason="O(1/t) is an upper bound; a homogeneous net of degree 2 has L = Θ(1/(t log t)), a slope below −1.",
     ),
-    Claim(
+    separable(
         id="E22",
         sentence="There the first layer becomes nearly a matrix of two directions: ‖W‖_F² ≤ 2 ‖W‖₂² + O(ε).",
-        paper="MMV24",
-        where="Theorem 1",
-        standing=Standing.PRINTED,
         published="stable rank ≤ 2",
-        settings=SEPARABLE,
-        experiment="mmv24.separable.after_alignment",
         checks=(Check("largest |W|_F^2 / |W|_2^2", 1.0, 2.05, published=2.0),),
     ),
-    Claim(
+    said(
         id="E27",
         sentence="On two orthogonal positive points neurons turn to x1, x2 or x+ = x1 + x2, and those along x+ grow.",
-        paper="MMV24",
         where="Appendix A",
-        standing=Standing.PRINTED,
         published="only neurons along x+ grow",
         settings=TOY,
         experiment="mmv24.two_points.orthogonal_points",
@@ -125,12 +116,10 @@ CLAIMS: tuple[Claim, ...] = (
         ),
         shown="share of the net carried by neurons along x+",
     ),
-    Claim(
+    said(
         id="E28",
         sentence="Batches do not change it: with SGD, too, the neurons turn first and the loss falls later.",
-        paper="MMV24",
         where="Appendix A",
-        standing=Standing.PRINTED,
         published="two phases with batches of 2000",
         settings={
             "quick": "8×8 digits 0 and 1, 50 neurons N(0, 1e-12), SGD with batches of 32 at 2e-2 to loss .05",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
 
 from polyrelu.claims.claim import Check, Claim, Standing, Verdict, at_least, at_most, near
 from polyrelu.claims.mv25 import sizes
@@ -37,14 +37,17 @@ UNKNOWN = (
     "The direction holds, the numbers do not: α, loss, rate and length of training are not published, and the curve "
     "depends on all of them. "
 )
-START: dict[str, Any] = {
-    "paper": "MV25",
-    "where": "Fig. 7",
-    "standing": Standing.READ_OFF,
-    "settings": INITIALISATION,
-    "experiment": "mv25.initialisation.starts",
-    "expects": {"quick": Verdict.REPRODUCED, "paper": Verdict.DIFFERS},
-}
+said = partial(Claim, paper="MV25", standing=Standing.PRINTED)
+plotted = partial(Claim, paper="MV25", standing=Standing.READ_OFF)
+compared = partial(plotted, where="Fig. 2", settings=FIG2, experiment="mv25.fig2.models")
+started = partial(
+    plotted,
+    where="Fig. 7",
+    settings=INITIALISATION,
+    experiment="mv25.initialisation.starts",
+    expects={"quick": Verdict.REPRODUCED, "paper": Verdict.DIFFERS},
+)
+phases = partial(plotted, where="Fig. 5", settings=PHASES, experiment="mv25.phases.random_start")
 
 
 def _read(net: str, radius: float) -> Check:
@@ -53,16 +56,11 @@ def _read(net: str, radius: float) -> Check:
 
 
 CLAIMS: tuple[Claim, ...] = (
-    Claim(
+    compared(
         id="B8",
         sentence="The ReLU net, a ReLU net of four layers, a tanh net and logistic regression all break near "
         "1/√20 = .224 on 12 + 8 clusters: more layers or another activation do not help.",
-        paper="MV25",
-        where="Fig. 2",
-        standing=Standing.READ_OFF,
         published="half of the points break at .24 (ReLU), .245 (MLP), .218 (Tanh, LogReg); all by .29 (±.01)",
-        settings=FIG2,
-        experiment="mv25.fig2.models",
         checks=(
             near(Quantity("median radius", model="ReLU"), 0.24, 0.03),
             near(Quantity("median radius", model="Tanh"), 0.218, 0.03),
@@ -79,16 +77,11 @@ CLAIMS: tuple[Claim, ...] = (
         "published. At paper scale (one seed) we found .213 from the He start, .232 from .7 and .244 from half of it; "
         "at quick size .244, .276 and .290. All are far below √2/2, which is the claim.",
     ),
-    Claim(
+    compared(
         id="B9",
         sentence="The robust accuracy of the trained pReLU net (p = 3) is that of the Bayes classifier at "
         "every radius (compared from .66 to .725, where both fall from 1 to 0).",
-        paper="MV25",
-        where="Fig. 2",
-        standing=Standing.READ_OFF,
         published="the lines coincide: 1.0 at .667, .91-.93 at .692, 0 at .718 (±.01)",
-        settings=FIG2,
-        experiment="mv25.fig2.models",
         checks={
             "quick": (at_most("largest gap between pReLU and Bayes", 0.15, 0.01),),
             "paper": (at_most("largest gap between pReLU and Bayes", 0.03, 0.01),),
@@ -97,7 +90,7 @@ CLAIMS: tuple[Claim, ...] = (
         "D = 2000 one neuron may serve two centres: two of two seeds from 1e-7, one of two from .01 (n = 5000) held "
         "far less than Bayes. At quick size the gap was .11 and .08 at loss 1e-3, .01 at 1e-4, and larger before.",
     ),
-    Claim(
+    started(
         id="B10",
         sentence="A regular polynomial ReLU net Σ v σ(⟨w,x⟩)³, without normalised neurons, is fragile although it "
         "starts small (entries of standard deviation .01) and can represent the same functions.",
@@ -123,9 +116,8 @@ CLAIMS: tuple[Claim, ...] = (
             + "Where every training point is right for the first time all outputs are still below 1e-3 "
             "and the net is even weaker than plotted.",
         },
-        **START,
     ),
-    Claim(
+    started(
         id="B11",
         sentence="A large start (entries of standard deviation .5) makes a pReLU net (p = 3) less robust than a small "
         "one does.",
@@ -147,9 +139,8 @@ CLAIMS: tuple[Claim, ...] = (
             "paper": UNKNOWN + "From entries of .5 in 2000 dimensions |w| is 22 and everything breaks by .3; with "
             "n=5000, training on to 1e-20 gives .82 at .34, and entries of about .02 give nearly the plotted curve.",
         },
-        **START,
     ),
-    Claim(
+    started(
         id="B12",
         sentence="A regular polynomial ReLU net is fragile from a large start too (entries of standard deviation .5).",
         published="at D = 2000: robust accuracy 1.0 at .05, .91 at .1, .48 at .15, .27 at .2, .11 at .5",
@@ -170,13 +161,11 @@ CLAIMS: tuple[Claim, ...] = (
             "paper": UNKNOWN + "From entries of .5 in 2000 dimensions the net breaks below .05; entries of .1 to .25 "
             "would give the plotted curve.",
         },
-        **START,
     ),
-    Claim(
+    said(
         id="B15",
         sentence="Neurons that start nudged by 5 % towards a random centre (a non-degenerate start) align sooner than "
         "neurons in random directions.",
-        paper="MV25",
         where="Fig. 6",
         standing=Standing.READ_OFF,
         published="median cosine ≈ 1 at step ≈ 175 instead of ≈ 260: a share of .67",
@@ -194,16 +183,11 @@ CLAIMS: tuple[Claim, ...] = (
         "is nudged.",
         expects=Verdict.ARTEFACT,
     ),
-    Claim(
+    phases(
         id="B13",
         sentence="From a small start directions come first and norms later: the neurons have turned to the centres "
         "before the loss begins to fall.",
-        paper="MV25",
-        where="Fig. 5",
-        standing=Standing.READ_OFF,
         published="median cosine .9 at step ≈ 240; loss at its start until ≈ 320, ≈ 0 at ≈ 460",
-        settings=PHASES,
-        experiment="mv25.phases.random_start",
         checks={
             # 60: the published 80 less its error; the median over 200 neurons scatters by 20 steps between seeds
             "quick": (at_least("steps from alignment to the fall of the loss", 60, 80),),
@@ -215,16 +199,11 @@ CLAIMS: tuple[Claim, ...] = (
             ),
         },
     ),
-    Claim(
+    phases(
         id="B14",
         sentence="From a random small start the net reaches the ideal classifier: sup |f − F^(3)| over the unit "
         "sphere, without any factor, falls to about 0.",
-        paper="MV25",
-        where="Fig. 5",
-        standing=Standing.READ_OFF,
         published="≈ 0 from step ≈ 490 on (plotted from .53 at the start, where f ≈ 0 makes it 1)",
-        settings=PHASES,
-        experiment="mv25.phases.random_start",
         checks={
             "quick": (at_most("smallest distance", 0.04, 0.0), at_least("distance at the first look", 0.9)),
             "paper": (
@@ -234,26 +213,21 @@ CLAIMS: tuple[Claim, ...] = (
             ),
         },
     ),
-    Claim(
+    phases(
         id="B17",
         sentence="The neurons N_k that turned to a centre grow until their squared norms Σ |w_j|² add up to 1 ± Õ(α²), "
         "for every cluster (measured at the first look where the loss has lost 99.8 %, and so has arrived).",
-        paper="MV25",
         where="Prop. 4",
         standing=Standing.PRINTED,
         published="1 ± Õ(α²), α² = .01",
         reason="Where the loss has only lost 98 % the slowest cluster is on its way, and the sums are further from 1.",
-        settings=PHASES,
-        experiment="mv25.phases.random_start",
         checks=(at_most("largest |sum of a cluster's |w|² − 1|", 0.1, 0.0),),
     ),
-    Claim(
+    said(
         id="B19",
         sentence="Exponential, logistic and squared loss share the alignment phase: until norms grow, the median "
         "cosine follows one curve (logistic at half speed).",
-        paper="MV25",
         where="App. A",
-        standing=Standing.PRINTED,
         published="the same alignment phase",
         settings=PHASES,
         experiment="mv25.phases.losses",
@@ -265,13 +239,11 @@ CLAIMS: tuple[Claim, ...] = (
             at_least("median cosine when the first loss has lost 1 %", 0.9),
         ),
     ),
-    Claim(
+    said(
         id="B20",
         sentence="From a balanced start training conserves |v_j|² − |w_j|² and the signs of v_j: descent changes them "
         "only in proportion to its step.",
-        paper="MV25",
         where="Section 2 (and MMV24)",
-        standing=Standing.PRINTED,
         published="conserved by gradient flow",
         settings=filled(
             "D={dim}, {positive}+{negative} clusters, n={samples}, h={width}, p=3, squared loss to .01, plain descent "
@@ -287,25 +259,21 @@ CLAIMS: tuple[Claim, ...] = (
         ),
         reason="Signs are safe only where |v_j| ≥ |w_j|: from N(0, 1) entries, where |v| is far smaller, some flip.",
     ),
-    Claim(
+    phases(
         id="B30",
         sentence="The net is near F^(3) only for a while: trained on, it fits the noise and the distance rises again.",
-        paper="MV25",
         where="Theorem 1, window [t*, T*]",
         standing=Standing.DERIVED,
         published="no number: the theorem bounds the distance on [t*, T*] only",
         settings={profile: f"{how}, {sizes.LOOKS[profile][-1]} steps" for profile, how in PHASES.items()},
-        experiment="mv25.phases.random_start",
         checks=(at_least("distance at the last look / smallest", 1.5), at_most("smallest distance", 0.04)),
         shown="distance at the last look / smallest",
     ),
-    Claim(
+    said(
         id="B16",
         sentence="For p > 2 and the squared loss, gradient flow comes within Õ(α²) of the ideal classifier F^(p), "
         "where α is the noise: the smallest sup |f − F^(3)| on the way falls at least about as fast as α².",
-        paper="MV25",
         where="Theorem 1",
-        standing=Standing.PRINTED,
         published="Õ(α²), an upper bound: slope 2 or more, up to logarithms",
         settings=filled(
             "α={alphas}; D=2/α², 2+2 clusters of 4/α² points, h=50, p=3, start α^32, by gradient flow",
@@ -316,13 +284,11 @@ CLAIMS: tuple[Claim, ...] = (
         reason="D and the number of points must grow like α^−2, as the theorem asks: with both fixed the error of the "
         "cluster means, linear in α, leaves a slope of 1.2.",
     ),
-    Claim(
+    said(
         id="B21",
         sentence="A net within ν of F^(3) (sup over the unit sphere) holds at radius (√2 − 8 ν^(1/3))/2 for nearly all "
         "points; the promise says something only for ν ≤ .0055.",
-        paper="MV25",
         where="Prop. 3",
-        standing=Standing.PRINTED,
         published="robust accuracy at least 1 − 2K exp(−D ν^(2/3)/(2K²α²)) − 4 exp(−3/(8α²)) at that radius",
         settings=filled(
             "D={dim}, {positive}+{negative} clusters, α={alpha}; F^(3) changed by ν = 1e-5 to 5e-3 in four ways; "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 from polyrelu.claims.claim import Claim, Standing, Verdict, at_least, at_most, near
 from polyrelu.claims.errata import sizes
@@ -14,13 +15,14 @@ def _radius(sign: str, averages: str, clusters: str) -> Quantity:
     return Quantity(f"radius at a {sign} centre", averages=averages, clusters=clusters)
 
 
+contradiction = partial(Claim, standing=Standing.PRINTED, expects=Verdict.ARTEFACT)  # if not said otherwise
+
 CLAIMS: tuple[Claim, ...] = (
-    Claim(
+    contradiction(
         id="I1",
         sentence="The posters give each cluster the covariance α²I, the 2025 paper and the public code α²I/D.",
         paper="MV24",
         where="poster, against the code",
-        standing=Standing.PRINTED,
         published="α²I; robust accuracy 1.0 at .30",
         settings="Exact radii of F, 6+4 clusters, α = .1, D = 1000, 20 000 points; the same at both sizes.",
         experiment="errata.averages.noise_covariance",
@@ -34,15 +36,13 @@ CLAIMS: tuple[Claim, ...] = (
         ),
         reason="The published curve needs α²I/D. With α²I as the posters print it, a tenth of the points of F would "
         "break at .19 already and another tenth hold beyond .44.",
-        expects=Verdict.ARTEFACT,
     ),
-    Claim(
+    contradiction(
         id="I4",
         sentence="Theorem 1(a) names one unit direction d0 that breaks F on both classes at (1 + ρ)/√K, for every ρ > "
         "0.",
         paper="MV24",
         where="Theorem 1(a)",
-        standing=Standing.PRINTED,
         published="accuracy ≤ 2 exp(−CDρ²/(α²K)), about 0 at ρ = .5",
         settings=filled(
             "F, 6+4 clusters, α = .1, D = 1000, {points} points, 360 directions in the plane that F sees.",
@@ -57,15 +57,13 @@ CLAIMS: tuple[Claim, ...] = (
         ),
         reason="No common direction takes more than one class below √(K/(K1K2)), about 2/√K; there F is 0, not wrong. "
         "The statement holds with the sign of the label: x − y r d0.",
-        expects=Verdict.ARTEFACT,
     ),
-    Claim(
+    contradiction(
         id="I12",
         sentence="The class averages μ+ and μ− in F are sums of the centres on the posters and unit vectors in the "
         "figures, as if it were the same.",
         paper="MV24",
         where="posters, against Fig. 2c",
-        standing=Standing.PRINTED,
         published="1/√K = .3162 for either class",
         settings=filled(
             "Two-neuron nets at exact centres, D = {dim}, 6+4 and 5+5 clusters, certified and attacked within 1e-6.",
@@ -81,9 +79,8 @@ CLAIMS: tuple[Claim, ...] = (
         ),
         reason="F must be read with sums. Unit vectors move the break to 1/√(2 K_own), .289 and .354 for 6+4; only for "
         "K1 = K2 are both readings the same.",
-        expects=Verdict.ARTEFACT,
     ),
-    Claim(
+    contradiction(
         id="I13",
         sentence="The slides start the weights at variance 1/d, the experiment behind the plotted cosines at a "
         "deviation of 1e-5.",
@@ -106,9 +103,8 @@ CLAIMS: tuple[Claim, ...] = (
         ),
         reason="The plotted cosines need the small start. From variance 1/d the same steps also fit the data, but the "
         "weights are still mostly the start: the theorem's time, polynomial in d, is far longer than the experiment.",
-        expects=Verdict.ARTEFACT,
     ),
-    Claim(
+    contradiction(
         id="I16",
         sentence="The net trained on cluster labels, read out as a sum over each class, is shown to hold to about "
         "√(d/2), as decoupled features should.",
@@ -132,6 +128,5 @@ CLAIMS: tuple[Claim, ...] = (
         reason="A summed read-out is F^(1): stepping to all opposite centres at once breaks it at √(d/(1 + k_opp)), of "
         "order √(d/k). An attack on the net's own ten-class loss reports the plotted 1.0; the largest logit of each "
         "class does hold that far.",
-        expects=Verdict.ARTEFACT,
     ),
 )

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from polyrelu.claims.claim import Check, Claim, Standing, Verdict, at_least, at_most, near
 from polyrelu.claims.errata import sizes
 from polyrelu.claims.profile import filled
 from polyrelu.claims.quantity import Quantity
 
+contradiction = partial(Claim, standing=Standing.PRINTED, expects=Verdict.ARTEFACT)  # if not said otherwise
+
 CLAIMS: tuple[Claim, ...] = (
-    Claim(
+    contradiction(
         id="I5",
         sentence="The published curve of p = 3 stays at 1.0 up to about .85, beyond √2/2, where no classifier can hold."
         "",
@@ -31,9 +35,8 @@ CLAIMS: tuple[Claim, ...] = (
         reason="Started at x, the attack sees no slope towards the other class, because relu(z)^3 is flat there, and "
         "reports 1.0 where every point can be broken. The truth is √2/2, certified from below and attacked from "
         "above.",
-        expects=Verdict.ARTEFACT,
     ),
-    Claim(
+    contradiction(
         id="I14",
         sentence="The plotted distance sup |f − F^(3)| starts at .53, although f is about 0 there and sup |F^(3)| = 1.",
         paper="MV25",
@@ -50,9 +53,8 @@ CLAIMS: tuple[Claim, ...] = (
         why=(near("distance at the start", 1.0, 1e-6), near("reported by an ascent of 100 steps of .01", 0.53, 0.1)),
         reason="The distance is 1 at every centre. How long the source climbed is not printed; an ascent from random "
         "unit vectors is a lower bound, and after 100 steps of .01 it stands at about .52.",
-        expects=Verdict.ARTEFACT,
     ),
-    Claim(
+    contradiction(
         id="I15",
         sentence="The published distances of p = 3 are of order 1e-5, a thousand times smaller than those of p = 1.",
         paper="MV24",
@@ -74,9 +76,8 @@ CLAIMS: tuple[Claim, ...] = (
         reason="The mean over the batch makes gradients so small that the guard 1e-7 in the step stops the ascent: a "
         "net that is 3 % off at one centre is reported at 2e-5 to 6e-5. Without the guard the same ascent finds the "
         "true distance.",
-        expects=Verdict.ARTEFACT,
     ),
-    Claim(
+    contradiction(
         id="I18",
         sentence="Projected gradient descent from a random start breaks half of the points of F^(3) at about .72, near "
         "the truth.",
@@ -98,9 +99,8 @@ CLAIMS: tuple[Claim, ...] = (
         ),
         reason="It holds only in the span of the centres, D = K. The part of a random start along a centre is about "
         "1/√D, so the reported accuracy rises with D to 1.0, where the truth is 0.",
-        expects=Verdict.ARTEFACT,
     ),
-    Claim(
+    contradiction(
         id="I25",
         sentence="Robust accuracy by APGD on the cross-entropy is compared over p, as if the attack were equally good "
         "for every p.",
@@ -123,14 +123,12 @@ CLAIMS: tuple[Claim, ...] = (
         ),
         reason="All p are the same classifier here, with the same radius of .70. The attack reports over .9, and more "
         "for larger p: what rises is its own error.",
-        expects=Verdict.ARTEFACT,
     ),
-    Claim(
+    contradiction(
         id="I7",
         sentence="The poster says AutoAttack, the code runs APGD on the cross-entropy only.",
         paper="MV24",
         where="poster, against the code",
-        standing=Standing.PRINTED,
         published="APGD on the cross-entropy alone counts as AutoAttack",
         settings=filled(
             "8x8 digits in place of MNIST: {width} neurons, p = {powers}, Adam, {epochs} epochs, l∞ .1 and .15, "
@@ -146,7 +144,6 @@ CLAIMS: tuple[Claim, ...] = (
         ),
         reason="A targeted margin attack, which AutoAttack would have run too, takes several points more, most of all "
         "for large p: the published numbers are upper bounds. That larger p is more robust stays true.",
-        expects=Verdict.ARTEFACT,
         shown="largest gap between APGD-CE and both",
     ),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 from polyrelu.claims.claim import Claim, Standing, Verdict, at_least, at_most, near
 from polyrelu.claims.errata import sizes
@@ -13,13 +14,14 @@ BROKEN = "share broken by one z of length 3√(d/k)"
 ROBUST = "robust accuracy by APGD-CE in l∞"
 CURVE = {0.05: 0.511, 0.1: 0.041}  # p = 1, by radius, read off
 
+contradiction = partial(Claim, standing=Standing.PRINTED, expects=Verdict.ARTEFACT)  # if not said otherwise
+
 CLAIMS: tuple[Claim, ...] = (
-    Claim(
+    contradiction(
         id="I2",
         sentence="The banner of the 2024 poster asks for p > 3, the theorems for p > 2.",
         paper="MV24",
         where="poster banner, against Theorem 1(b)",
-        standing=Standing.PRINTED,
         published="p > 3, so that p = 2.5 falls short of √2/2",
         settings={
             "quick": "p = 2.5, D = 100, 6+4 clusters, α = .1, 100 neurons, 1000 points, by the flow as long as "
@@ -37,15 +39,13 @@ CLAIMS: tuple[Claim, ...] = (
         ),
         reason="p = 2.5 does all that p > 3 is asked for: F^(2.5) holds to √2/2 at a centre, and the trained net "
         "learns every centre. The condition is p > 2.",
-        expects=Verdict.ARTEFACT,
     ),
-    Claim(
+    contradiction(
         id="I3",
         sentence="The posters train with the exponential or logistic loss, and Theorem 1 of 2025 bounds sup |f − "
         "F^(p)| without a factor c.",
         paper="MV25",
         where="posters, against Theorem 1",
-        standing=Standing.PRINTED,
         published="sup |f − F^(3)| = Õ(α²) with c = 1",
         settings=filled(
             "p = 3, D = {dim}, {positive}+{negative} clusters, α = {alpha}, {width} neurons, {samples} points, each "
@@ -62,15 +62,13 @@ CLAIMS: tuple[Claim, ...] = (
         ),
         reason="The squared loss, for which the theorem is proven, stops f at F^(3) and needs no c. With the posters' "
         "losses f keeps growing like log 1/loss: it is near F^(3) only up to c, about .14 here.",
-        expects=Verdict.ARTEFACT,
     ),
-    Claim(
+    contradiction(
         id="I6",
         sentence="The caption says 10 repeats and α = .1 for the attacked nets, the code runs 5 repeats and attacks α "
         "= .01.",
         paper="MV24",
         where="Fig. 2, caption against code",
-        standing=Standing.PRINTED,
         published="10 repeats, α = .1; 5 repeats, α = .01",
         settings={
             "quick": "p = 1 and 3, α = .1 and .01, D = 100, 6+4 clusters, 100 neurons, by the flow as long as "
@@ -89,14 +87,14 @@ CLAIMS: tuple[Claim, ...] = (
         ),
         reason="It does not matter which of them was run: the radius at which half of the points break moves by less "
         "than .01.",
+        expects=Verdict.REPRODUCED,
     ),
-    Claim(
+    contradiction(
         id="I21",
         sentence="The poster says that any ReLU net trained by gradient flow is broken within O(1/√K); the theorem it "
         "cites is about KKT points, under conditions.",
         paper="MV25",
         where="poster, against Frei et al. 2023, Theorem 4.2",
-        standing=Standing.PRINTED,
         published="any ReLU net breaks at O(1/√K)",
         settings=filled(
             "d = {dim}, {positive}+{negative} clusters, {samples} points; flow of the logistic loss to 1e-6 from a "
@@ -113,14 +111,12 @@ CLAIMS: tuple[Claim, ...] = (
         ),
         reason="It holds near KKT points, where small starts lead. Begun at a robust net, the flow reaches the same "
         "loss of 1e-6 far from any KKT point and stays robust to that z.",
-        expects=Verdict.ARTEFACT,
     ),
-    Claim(
+    contradiction(
         id="I8",
         sentence="What the MNIST experiments call the test set is the 10 000-image validation split.",
         paper="MV24",
         where="code, against the text",
-        standing=Standing.PRINTED,
         published="test accuracy .980 to .982",
         settings={
             "quick": "Nothing to run at this size.",
@@ -139,7 +135,7 @@ CLAIMS: tuple[Claim, ...] = (
         reason="It does not matter: the same nets do as well on the images that nobody looked at.",
         expects={"quick": Verdict.NOT_RUN, "paper": Verdict.REPRODUCED},
     ),
-    Claim(
+    contradiction(
         id="I19",
         sentence="The caption of the robust-accuracy curve says parity, its values are those of the ten-digit table.",
         paper="MV24",
@@ -165,6 +161,5 @@ CLAIMS: tuple[Claim, ...] = (
             ),
         },
         reason="The curve is that of the ten digits; parity gives other values.",
-        expects=Verdict.ARTEFACT,
     ),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from polyrelu.claims.claim import Check, Claim, Standing, at_least, at_most
@@ -55,14 +56,15 @@ def _small(task: ImageTask) -> dict[str, Any]:
     return {"checks": (*weaker, at_least(strongest, 0.0)), "shown": strongest, "reason": WEAK}
 
 
+said = partial(Claim, paper="LPLL25", standing=Standing.READ_OFF)
+halves = partial(said, settings=HALVES, experiment="lpll25.images.halves")
+
 CLAIMS: tuple[Claim, ...] = (
-    Claim(
+    said(
         id="C10",
         sentence="A net trained to tell ten digits holds against larger perturbations, asked for odd or even, than the "
         "same net trained on odd and even.",
-        paper="LPLL25",
         where="Fig. 3, middle (MNIST)",
-        standing=Standing.READ_OFF,
         published="87.8 against 75.3 % at radius 1, 28.2 against 7.0 % at 2 (±.5)",
         settings={
             "quick": f"{DIGITS}; {ATTACK}.",
@@ -75,30 +77,23 @@ CLAIMS: tuple[Claim, ...] = (
         "radii it leaves many points standing that an attack on the odds of odd against even breaks. So a gain "
         "measured this way is too large; on the digits its sign is right.",
     ),
-    Claim(
+    halves(
         id="C11",
         sentence="A net trained on all ten classes holds against larger perturbations, asked for the first or the last "
         "five, than the same net trained on these two halves.",
-        paper="LPLL25",
         where="Fig. 3, right (CIFAR-10)",
-        standing=Standing.READ_OFF,
         published="79.1 against 67.6 % at radius .4, 43.6 against 31.2 % at .8 (±.5)",
-        settings=HALVES,
-        experiment="lpll25.images.halves",
         checks=_order("halves", 0.4, 0.8),
         reason=f"{SMALL}Read out by the odds, the order survives the strongest attack on the digits; read out by "
         "summed logits it does not (C12).",
     ),
-    Claim(
+    halves(
         id="C12",
         sentence="Which of the two nets is more robust depends on the loss attacked: attacks on each net's own loss "
         "favour ten labels, attacks on the summed read-out favour two.",
-        paper="LPLL25",
         where="rerun by a third party (CIFAR-10)",
         standing=Standing.SECONDARY,
         published="38 against 7 % at radius .4 with own losses; ten labels less robust when the read-out is attacked",
-        settings=HALVES,
-        experiment="lpll25.images.halves",
         checks=(
             at_least(_gain(OWN, 0.4, SUM), 0.0),  # .15, .07, .10
             at_most(_gain(READ_OUT, 0.4, SUM), 0.0),  # -.10, -.25, -.14
@@ -107,20 +102,17 @@ CLAIMS: tuple[Claim, ...] = (
         "it is a worse classifier already of clean images. The odds, which are what the net believes, keep the order "
         "there under both attacks.",
     ),
-    Claim(
+    halves(
         id="C13",
         sentence="Heads of 30 neurons on frozen features show both patterns: with two labels a neuron is correlated "
         "with all classes of its half, with ten labels with its own class.",
-        paper="LPLL25",
         where="Fig. 2c,d (CIFAR-10)",
-        standing=Standing.READ_OFF,
         published="two labels .05 to .25 and about 0 elsewhere; ten labels .28 to .67 and about 0 elsewhere (±.03)",
         settings={
             profile: f"Features of the net with ten labels. {words} Heads: outputs fixed, weights N(0, 1e-4), 300 "
             "steps of gradient descent, rate .1, features of mean square 1."
             for profile, words in HALVES.items()
         },
-        experiment="lpll25.images.halves",
         checks=(
             at_least(_head("own minus other", TWO), 0.1),  # .27, .25, .20
             at_least(_head("own minus other", TEN), 0.3),  # .54, .52, .55
@@ -129,25 +121,21 @@ CLAIMS: tuple[Claim, ...] = (
         reason="A group whose three neurons start on the wrong side of all features stays there, as in the rerun.",
         shown=_head("own minus other", TEN),
     ),
-    Claim(
+    said(
         id="C16",
         sentence="C10 with a small ResNet on MNIST itself: trained to tell ten digits, it is harder to fool about odd "
         "and even, whatever is attacked.",
-        paper="LPLL25",
         where="Fig. 3, middle (MNIST)",
-        standing=Standing.READ_OFF,
         published="ResNet-18: 97.8 against 96.2 % at radius .4, 87.8 against 75.3 % at 1 (±.5)",
         settings=SMALL_RESNET.format("one epoch"),
         experiment="lpll25.images.mnist",
         **_small(sizes.MNIST),
     ),
-    Claim(
+    said(
         id="C17",
         sentence="C11 with a small ResNet on CIFAR-10 itself: trained to tell ten classes, it is harder to fool about "
         "the first and the last five, whatever is attacked.",
-        paper="LPLL25",
         where="Fig. 3, right (CIFAR-10)",
-        standing=Standing.READ_OFF,
         published="ResNet-18: 96.7 against 94.6 % at radius .08, 90.4 against 84.5 % at .24 (±.5)",
         settings=SMALL_RESNET.format("shifted and mirrored, two epochs"),
         experiment="lpll25.images.cifar10",

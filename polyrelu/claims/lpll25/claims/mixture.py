@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 from polyrelu.claims.claim import Check, Claim, Standing, Verdict, at_least, at_most, near
@@ -22,28 +23,31 @@ SWEPT = (
     "cluster for cluster labels), start 1e-5, {steps} max(1, k/8) full-batch steps of {rate}{seeds}; {points} fresh "
     "points."
 )
-LEARNED: dict[str, Any] = {
-    "paper": "LPLL25",
-    "settings": filled(f"{TRAINED}.", sizes.RECIPES, seeds=SEEDS),
-    "experiment": "lpll25.features.learned",
-}
-BROKEN: dict[str, Any] = {
-    "paper": "LPLL25",
-    "standing": Standing.READ_OFF,
-    "settings": filled(
+learned = partial(
+    Claim,
+    paper="LPLL25",
+    settings=filled(f"{TRAINED}.", sizes.RECIPES, seeds=SEEDS),
+    experiment="lpll25.features.learned",
+)
+broken = partial(
+    Claim,
+    paper="LPLL25",
+    standing=Standing.READ_OFF,
+    settings=filled(
         f"{TRAINED}; {{points}} fresh points: proven, broken by our strongest attack, and PGD of 40 steps.",
         sizes.RECIPES,
         seeds=SEEDS,
         points=sizes.POINTS,
     ),
-    "experiment": "lpll25.robust_accuracy.curves",
-}
-CLUSTERS: dict[str, Any] = {
-    "paper": "LPLL25",
-    "standing": Standing.PRINTED,
-    "settings": filled(SWEPT, sizes.RECIPES, seeds={"quick": "", "paper": ", 3 seeds"}, points=sizes.CLUSTER_POINTS),
-    "experiment": "lpll25.scaling.clusters",
-}
+    experiment="lpll25.robust_accuracy.curves",
+)
+swept = partial(
+    Claim,
+    paper="LPLL25",
+    standing=Standing.PRINTED,
+    settings=filled(SWEPT, sizes.RECIPES, seeds={"quick": "", "paper": ", 3 seeds"}, points=sizes.CLUSTER_POINTS),
+    experiment="lpll25.scaling.clusters",
+)
 SLOPE_OF_SUM = Quantity("slope of the median radius in k", net=SUMMED)
 AVERAGES = (
     near(Quantity("slope of the median radius in k", net=AVERAGED), -0.5, 0.05),
@@ -87,7 +91,7 @@ def _hand_built(*dims: int) -> tuple[Check, ...]:
 
 
 CLAIMS: tuple[Claim, ...] = (
-    Claim(
+    learned(
         id="C1",
         sentence="Trained on class labels, every neuron learns the average of its class: its cosine to each of its "
         "five own centres is about 1/√5 = .447, to the others about 0.",
@@ -101,9 +105,8 @@ CLAIMS: tuple[Claim, ...] = (
             at_least("smallest cosine to other centres", -0.07),
             at_most("largest cosine to other centres", 0.02),
         ),
-        **LEARNED,
     ),
-    Claim(
+    learned(
         id="C2",
         sentence="Trained on cluster labels, every neuron learns the centre of its own cluster and nothing else.",
         where="Fig. 2b",
@@ -119,9 +122,8 @@ CLAIMS: tuple[Claim, ...] = (
                 at_most(Quantity("largest cosine to another centre", net=DECOUPLED), 0.04, 0.0),
             ),
         },
-        **LEARNED,
     ),
-    Claim(
+    learned(
         id="C3",
         sentence="Both nets classify nearly all fresh points correctly.",
         where="Theorems 4.5 and 4.7, Fig. 3",
@@ -130,9 +132,8 @@ CLAIMS: tuple[Claim, ...] = (
         checks=tuple(
             at_least(Quantity("test accuracy", net=net), 0.99, 1.0) for net in (*NETS, "cluster of the largest logit")
         ),
-        **LEARNED,
     ),
-    Claim(
+    learned(
         id="C14",
         sentence="At the same margin the gradient of the averaged net is larger, since most neurons of the class are "
         "switched on: √K_own times, for the ideal nets.",
@@ -150,14 +151,9 @@ CLAIMS: tuple[Claim, ...] = (
         shown=Quantity("slope over margin, averaged over decoupled", at="at the centres"),
         reason="At fresh points noise switches on neurons of other clusters too, and the ratio is smaller than at the "
         "centres: 1.3 at quick size, 1.6 at d = 3072.",
-        **LEARNED
-        | {
-            "settings": filled(
-                f"F and F^(1) at a centre, 5+5, 6+4 and 9+1 clusters; {TRAINED}.", sizes.RECIPES, seeds=SEEDS
-            )
-        },
+        settings=filled(f"F and F^(1) at a centre, 5+5, 6+4 and 9+1 clusters; {TRAINED}.", sizes.RECIPES, seeds=SEEDS),
     ),
-    Claim(
+    learned(
         id="C15",
         sentence="What gradient descent adds to a weight lies in the span of the centres and of the noise: w = w(0) + "
         "Σ_j λ_j μ_j + Σ_i σ_i ξ_i.",
@@ -169,9 +165,8 @@ CLAIMS: tuple[Claim, ...] = (
             for labels in ("class labels", "cluster labels")
         ),
         reason="The span of the samples x_i = μ_j + ξ_i is looked at, which is the smaller one.",
-        **LEARNED,
     ),
-    Claim(
+    broken(
         id="C4",
         sentence="The net trained on class labels breaks at a radius of about √(d/k).",
         where="Theorem 4.5, Fig. 3 left",
@@ -185,9 +180,8 @@ CLAIMS: tuple[Claim, ...] = (
         "where 92 % of our points are proven to hold, so that no attack explains it. Clusters of unequal size, 7+3 or "
         "9+1 clusters, 200 points, ten times the steps or the rate leave the median between 17.0 and 17.5. A "
         "third-party rerun, with 98 % at 15, is on our side.",
-        **BROKEN,
     ),
-    Claim(
+    broken(
         id="C5",
         sentence="The net trained on cluster labels, read out as a sum over the clusters of each class, survives to "
         "about √(d/2).",
@@ -202,7 +196,6 @@ CLAIMS: tuple[Claim, ...] = (
         "(half at 38.2, proven).",
         expects=Verdict.ARTEFACT,
         shown=Quantity("median radius over √d", net=SUMMED, way="broken"),
-        **BROKEN,
     ),
     Claim(
         id="C6",
@@ -240,7 +233,7 @@ CLAIMS: tuple[Claim, ...] = (
             near("median radius over √(d/k), trained biases", 1.0, 0.08),
         ),
     ),
-    Claim(
+    swept(
         id="C8",
         sentence="In averaged weights the coefficients of the own centres are comparable, those of the others small.",
         where="Theorem 4.5",
@@ -250,9 +243,8 @@ CLAIMS: tuple[Claim, ...] = (
             for k in sizes.CLUSTERS
             for name, bound in (("largest own coefficient over smallest", 1.5), ("other coefficient over own", 0.2))
         ),
-        **CLUSTERS,
     ),
-    Claim(
+    swept(
         id="C9",
         sentence="The averaged net breaks at a radius of order √(d/k), the decoupled one, read out as a sum, at order "
         "√d whatever the number of clusters.",
@@ -270,6 +262,5 @@ CLAIMS: tuple[Claim, ...] = (
         "(√(d/(1 + k/2)) at a centre for ideal weights).",
         expects=Verdict.ARTEFACT,
         shown=SLOPE_OF_SUM,
-        **CLUSTERS,
     ),
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from polyrelu.claims.claim import Claim, Standing, at_least, at_most, near
 from polyrelu.claims.lpll25 import sizes
 from polyrelu.claims.profile import PROFILES, filled
@@ -9,19 +11,19 @@ from polyrelu.claims.quantity import Quantity
 
 TALK = "slides of a talk by Jian Li (2024)"
 
+said = partial(Claim, paper="LPLL25", standing=Standing.PRINTED)
+separable = partial(said, experiment="lpll25.max_margin.separable")
+
 CLAIMS: tuple[Claim, ...] = (
-    Claim(
+    separable(
         id="E11",
         sentence="Gradient descent on the logistic loss of separable data turns to the hard-margin SVM, penalty-free.",
-        paper="LPLL25",
         where=f"{TALK}, quoting Soudry et al. 2017",
-        standing=Standing.PRINTED,
         published="cosine to the SVM → 1",
         settings={
             "quick": "40 points in 2 dimensions with a free slab; gradient flow in rescaled time to loss 1e-1000",
             "paper": "the same with 40, 200 and 1000 points in 2, 10 and 50 dimensions",
         },
-        experiment="lpll25.max_margin.separable",
         checks={
             profile: tuple(
                 at_least(Quantity("cosine of descent at loss 1e-1000", dim=dim, n=n), 0.9999)
@@ -30,18 +32,15 @@ CLAIMS: tuple[Claim, ...] = (
             for profile in PROFILES
         },
     ),
-    Claim(
+    separable(
         id="E12",
         sentence="The minimiser of the logistic loss with an L2 penalty λ tends to the hard-margin SVM as λ → 0.",
-        paper="LPLL25",
         where=f"{TALK}, quoting Rosset et al. 2004",
-        standing=Standing.PRINTED,
         published="cosine to the SVM → 1 as λ → 0",
         settings={
             "quick": "40 points in 2 dimensions; exact minimisers for λ = 1e-1 … 1e-300",
             "paper": "the same with 40, 200 and 1000 points in 2, 10 and 50 dimensions",
         },
-        experiment="lpll25.max_margin.separable",
         checks={
             profile: tuple(
                 check
@@ -56,13 +55,11 @@ CLAIMS: tuple[Claim, ...] = (
         reason="The angle falls like 1/log(1/λ), so that at λ = 1e-8 it can still be several degrees, and not always "
         "steadily: the limit is what is claimed, and λ = 1e-300 shows it.",
     ),
-    Claim(
+    said(
         id="E24",
         sentence="A linear rule can be right on every clean point and wrong on nearly every perturbed one where a "
         "robust rule exists.",
-        paper="LPLL25",
         where=f"{TALK}, quoting Li et al. 2022",
-        standing=Standing.PRINTED,
         published="linear rule: clean 1, robust ≈ 0; robust rule: 1 and 1",
         settings=filled(
             "D = {dim}, {positive}+{negative} clusters, α = {alpha}, {samples} training and {points} fresh points, "
@@ -77,13 +74,11 @@ CLAIMS: tuple[Claim, ...] = (
             at_least(Quantity("robust accuracy", rule="nearest centre", radius=0.4), 0.999, published=1.0),
         ),
     ),
-    Claim(
+    said(
         id="E26",
         sentence="Samples lie near the decision boundary of a ReLU net, at a third of their norm, and farther from "
         "that of a pReLU net.",
-        paper="LPLL25",
         where=TALK,
-        standing=Standing.PRINTED,
         published='"every sample is very close to the boundary"; for 10 clusters 1/√10 = .316 and √2/2 = .707',
         settings={
             "quick": "D = 100, 6+4 clusters, h = 100, p = 1 and 3, 100 fresh points, brackets",
