@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from polyrelu.claims.claim import Claim, Standing, at_least, near
-from polyrelu.claims.fvbs23 import sizes
+from polyrelu.claims.fvbs23 import CLUSTERS
 from polyrelu.claims.profile import filled
 from polyrelu.claims.quantity import Quantity
 
@@ -19,7 +19,7 @@ CLAIMS: tuple[Claim, ...] = (
         settings=filled(
             "d = {dim}, k = {k}, n = k ln²d, noise N(0, I), {width} neurons, start 1e-4, logistic loss to 1e-6; "
             "{points} fresh points",
-            sizes.CLUSTERS,
+            CLUSTERS,
         ),
         experiment="fvbs23.universal.clusters",
         checks={
@@ -27,7 +27,7 @@ CLAIMS: tuple[Claim, ...] = (
                 *(at_least(Quantity("points flipped by |z| = 3 sqrt(d/k)", k=k), 0.95) for k in size.k),
                 near("slope of log |z| against log k", -0.5, 0.05),
             )
-            for profile, size in sizes.CLUSTERS.items()
+            for profile, size in CLUSTERS.items()
         },
         reason="The theorem is about KKT points; the residual reached is shown beside the loss.",
         shown=Quantity("|z| that flips half over sqrt(d/k)", k=8),

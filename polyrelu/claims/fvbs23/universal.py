@@ -11,7 +11,7 @@ import torch
 
 from polyrelu.bias import kkt
 from polyrelu.claims.experiment import Measured, experiment
-from polyrelu.claims.fvbs23 import sizes
+from polyrelu.claims.fvbs23 import CLUSTERS
 from polyrelu.claims.profile import Profile
 from polyrelu.claims.quantity import Values
 from polyrelu.claims.setups.biased_nets import flip_lengths, trained, with_ones
@@ -25,10 +25,10 @@ def _over_k(values: Values) -> dict[str, float]:
     return {"slope of log |z| against log k": slope(half, half.values()) - 0.5}
 
 
-@experiment(over={"k": {profile: size.k for profile, size in sizes.CLUSTERS.items()}}, combine=_over_k)
+@experiment(over={"k": {profile: size.k for profile, size in CLUSTERS.items()}}, combine=_over_k)
 def clusters(profile: Profile, seed: int, k: int) -> Measured:
     """The norm of z = eta sum_j y_j mu_j that flips fresh points, over sqrt(d/k); n = k ln^2 d training points."""
-    size = sizes.CLUSTERS[profile]
+    size = CLUSTERS[profile]
     mixture = OrthonormalMixture(size.dim, k // 2, k // 2, 1.0, scale="sqrt_dim", rotate=seed, dtype=torch.float64)
     data = with_ones(mixture.sample(math.ceil(k * math.log(size.dim) ** 2), seed))
     run = trained(data, size.width, 1e-4, seed, until=1e-6)

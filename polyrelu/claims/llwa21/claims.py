@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from polyrelu.claims.claim import Claim, Standing, at_least, at_most
-from polyrelu.claims.llwa21 import sizes
+from polyrelu.claims.llwa21 import MIRRORED, SLABS
 from polyrelu.claims.profile import filled
 from polyrelu.claims.quantity import Quantity
 
@@ -20,8 +20,8 @@ CLAIMS: tuple[Claim, ...] = (
         "classifier of largest margin, which is its global max-margin solution.",
         where="main theorem",
         published="linear, max-margin",
-        settings=filled(f"d = {{dim}}, {{pairs}} mirrored pairs, {LEAKY}", sizes.MIRRORED),
-        experiment="llwa21.mirrored.mirrored",
+        settings=filled(f"d = {{dim}}, {{points}} mirrored pairs, {LEAKY}", MIRRORED),
+        experiment="llwa21.simplicity.mirrored",
         checks=(
             at_least("cosine to the SVM", 0.99),
             at_most("part that is not linear", 0.02),
@@ -35,10 +35,10 @@ CLAIMS: tuple[Claim, ...] = (
         where="theorem on non-symmetric data",
         published="linear, margin sub-optimal; our points: 2/3 of the hand-built net's",
         settings=filled(
-            "d = {dim}, {pairs} mirrored pairs with two blockers and a hint (SymmetricSeparable, extra=3), " + LEAKY,
-            sizes.MIRRORED,
+            "d = {dim}, {points} mirrored pairs with two blockers and a hint (SymmetricSeparable, extra=3), " + LEAKY,
+            MIRRORED,
         ),
-        experiment="llwa21.mirrored.misled",
+        experiment="llwa21.simplicity.misled",
         checks=(
             at_most("margin over that of the hand-built net", 0.9),
             at_least("agreement with the linear rule", 0.98),
@@ -51,11 +51,10 @@ CLAIMS: tuple[Claim, ...] = (
         where="slides of a talk by Jian Li (2024), after Shah et al. 2020",
         published="a linear boundary, locally but not globally of largest margin",
         settings=filled(
-            "{samples} points in the plane, {width} ReLU neurons with biases, start 1e-4 (or 1), logistic loss to "
-            "1e-10",
-            sizes.SLABS,
+            "{points} points in the plane, {width} ReLU neurons with biases, start 1e-4 (or 1), logistic loss to 1e-10",
+            SLABS,
         ),
-        experiment="llwa21.slabs.boundary",
+        experiment="llwa21.simplicity.boundary",
         checks=(
             at_most(Quantity("margin over the best possible", start="small start"), 0.65),
             at_most(Quantity("angle to the linear boundary in degrees", start="small start"), 8.0),

@@ -1,5 +1,1 @@
 """Vardi, Yehudai & Shamir, NeurIPS 2022: nets trained on nearly orthogonal points break along one direction."""
-
-from polyrelu.claims.vys22.claims import CLAIMS
-
-__all__ = ["CLAIMS"]

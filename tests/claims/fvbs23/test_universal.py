@@ -5,7 +5,8 @@ import math
 import pytest
 import torch
 
-from polyrelu.claims import Measured, Outcome, Quantity, Verdict, fvbs23, judge
+from polyrelu.claims import Measured, Outcome, Quantity, Verdict, judge
+from polyrelu.claims.fvbs23.claims import CLAIMS
 from polyrelu.claims.fvbs23.universal import clusters
 from polyrelu.claims.setups.biased_nets import flip_lengths, with_ones
 from polyrelu.data import OrthonormalMixture
@@ -23,7 +24,7 @@ def kept(run):
 
 @pytest.fixture(scope="module")
 def claim():
-    (found,) = (claim for claim in fvbs23.CLAIMS if claim.experiment == clusters.name)
+    (found,) = (claim for claim in CLAIMS if claim.experiment == clusters.name)
     assert found.id == "E13"
     return found
 

@@ -4,7 +4,8 @@ import math
 
 import pytest
 
-from polyrelu.claims import Measured, Outcome, Quantity, Verdict, judge, vys22
+from polyrelu.claims import Measured, Outcome, Quantity, Verdict, judge
+from polyrelu.claims.vys22.claims import CLAIMS
 from polyrelu.claims.vys22.sphere import margin_points
 
 SLOPE = "slope of log c/sqrt(d) against log d"
@@ -23,7 +24,7 @@ def kept():
 
 @pytest.fixture(scope="module")
 def claim():
-    (found,) = vys22.CLAIMS
+    (found,) = CLAIMS
     assert found.id == "E14"
     return found
 

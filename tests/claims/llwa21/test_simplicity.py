@@ -1,14 +1,13 @@
-"""Nets on mirrored data: the margin of the net written down is that of its formula; the claims hold and can fail."""
+"""Nets on mirrored data and on slabs: the net written down has its margin, the slabs lie right, claims can fail."""
 
 import pytest
 import torch
 
 from polyrelu.bias import margins
-from polyrelu.claims import Verdict, judge, llwa21, load_experiment
-from polyrelu.claims.llwa21.mirrored import hand_built, mirrored
+from polyrelu.claims import Verdict, judge, load_experiment
+from polyrelu.claims.llwa21.claims import CLAIMS
+from polyrelu.claims.llwa21.simplicity import hand_built, mirrored, slab_data
 from polyrelu.data import SymmetricSeparable
-
-CLAIMS = [claim for claim in llwa21.CLAIMS if claim.experiment.startswith("llwa21.mirrored.")]
 
 
 @pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.id)
@@ -19,8 +18,8 @@ def test_the_claim_holds_and_a_wrong_number_turns_it(claim, run, assert_complete
     assert_can_fail(claim, kept)
 
 
-def test_both_claims_are_there():
-    assert [claim.id for claim in CLAIMS] == ["E15", "E16"]
+def test_all_claims_are_there():
+    assert [claim.id for claim in CLAIMS] == ["E15", "E16", "E25"]
 
 
 def test_the_same_seed_gives_the_same_numbers():
@@ -32,3 +31,13 @@ def test_the_hand_built_net_has_the_margin_of_its_formula():
     recipe = SymmetricSeparable(5, extra=3, rotate=2, dtype=torch.float64)
     found = margins(hand_built(recipe), recipe.sample(20, 0), "logistic")
     assert found.normalised == pytest.approx(0.15, rel=1e-12)
+
+
+def test_slabs_and_line_lie_where_they_should():
+    data = slab_data(400, 3)
+    x1, x2, one = data.rows().T
+    assert bool((one == 1).all())
+    assert float((data.y * x1).min()) >= 0.1
+    assert float(x2[data.y > 0].abs().min()) >= 0.6
+    assert float(x2[data.y < 0].abs().max()) <= 0.2
+    assert {-1.0, 1.0} == set(x2[data.y > 0].sign().tolist())
