@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import partial
 
 from polyrelu.claims.claim import Check, Claim, Standing, at_least, at_most
+from polyrelu.claims.mmv24 import ALIGNED, FALLEN
 from polyrelu.claims.quantity import Quantity
 
-ALIGNED, FALLEN = 2000, 3000  # iterations, read off Fig. 5 (MNIST)
 TOY = "two unit points in the plane, 50 neurons, balanced start 1e-6, gradient descent at 2e-3, mean exponential loss"
 ORDER = (
     at_least("iteration of the fall over iteration of the alignment", 1.2, published=1.5),
@@ -24,7 +24,7 @@ separable = partial(
         "quick": "d = n = h = 20, balanced start 1e-6, exponential loss by gradient flow to 1e-6",
         "paper": "d = n = h = 100, else the same",
     },
-    experiment="mmv24.separable.after_alignment",
+    experiment="mmv24.early_alignment.after_alignment",
 )
 
 CLAIMS: tuple[Claim, ...] = (
@@ -39,7 +39,7 @@ CLAIMS: tuple[Claim, ...] = (
             "quick": "8×8 digits 0 and 1, 50 neurons N(0, 1e-12), flow for the time of 15 000 iterations at 2e-3",
             "paper": "MNIST digits 0 and 1, else the same",
         },
-        experiment="mmv24.digits.alignment",
+        experiment="mmv24.early_alignment.alignment",
         checks={
             "quick": ORDER,
             "paper": (
@@ -61,7 +61,7 @@ CLAIMS: tuple[Claim, ...] = (
         where="Appendix A",
         published="μ = sin .1: all live neurons in S+ by 7000; μ = sin .001: not at 7000, one still outside at 21 000",
         settings=TOY,
-        experiment="mmv24.two_points.cones",
+        experiment="mmv24.early_alignment.cones",
         checks=(
             at_most(Quantity("live neurons outside S+", mu="μ = sin .1", iteration=7000), 0.0, published=0.0),
             at_least(Quantity("live neurons outside S+", mu="μ = sin .001", iteration=7000), 1.0),
@@ -76,7 +76,7 @@ CLAIMS: tuple[Claim, ...] = (
         where="Appendix A",
         published="no two phases",
         settings=f"{TOY}; v = ±1 kept, or trained from ±|w|; μ = sin .1",
-        experiment="mmv24.two_points.first_layer",
+        experiment="mmv24.early_alignment.first_layer",
         checks=(
             at_most(Quantity("share of the time to half the loss spent on a plateau", trained="first layer only"), 0.1),
             at_least(Quantity("loss lost when the neurons have aligned", trained="first layer only"), 0.005),
@@ -108,7 +108,7 @@ CLAIMS: tuple[Claim, ...] = (
         where="Appendix A",
         published="only neurons along x+ grow",
         settings=TOY,
-        experiment="mmv24.two_points.orthogonal_points",
+        experiment="mmv24.early_alignment.orthogonal_points",
         checks=(
             at_least("share of live neurons along x1, x2 or x+", 0.9),
             at_least("share of the net carried by neurons along x+", 0.98),
@@ -125,7 +125,7 @@ CLAIMS: tuple[Claim, ...] = (
             "quick": "8×8 digits 0 and 1, 50 neurons N(0, 1e-12), SGD with batches of 32 at 2e-2 to loss .05",
             "paper": "MNIST digits 0 and 1, batches of 2000 at 2e-3, else the same",
         },
-        experiment="mmv24.digits.batches",
+        experiment="mmv24.early_alignment.batches",
         checks=(
             at_least("step of the fall over step of the alignment", 1.2),
             at_least("log10 of the growth between alignment and fall", 2.0),

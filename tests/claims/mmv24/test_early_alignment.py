@@ -7,10 +7,15 @@ import pytest
 import torch
 
 from polyrelu.claims import PAPERS, PROFILES, Measured, Outcome, Verdict, for_profile, judge, load_experiment
-from polyrelu.claims.mmv24 import CLAIMS
-from polyrelu.claims.mmv24.digits import zero_or_one
-from polyrelu.claims.mmv24.separable import orthogonally_separable
-from polyrelu.claims.mmv24.two_points import RATE, gradient_descent, small_start, two_points
+from polyrelu.claims.mmv24.claims import CLAIMS
+from polyrelu.claims.mmv24.early_alignment import (
+    RATE,
+    gradient_descent,
+    orthogonally_separable,
+    small_start,
+    two_points,
+    zero_or_one,
+)
 from polyrelu.claims.setups import needs
 from polyrelu.data import Dataset
 from polyrelu.nets import PolyReLUNet
@@ -114,7 +119,7 @@ def test_the_figure_is_drawn_from_what_there_is(outcomes):
     picture = figure.draw(outcomes)
     assert len(picture.axes) == 9
     assert not any(text.get_text() == "not run" for axes in picture.axes for text in axes.texts)
-    loss = picture.axes[1].lines[0].get_ydata()
-    assert loss == pytest.approx(outcomes["mmv24.digits.alignment"][0].measured.data["loss"])
-    without = figure.draw({name: found for name, found in outcomes.items() if name != "mmv24.digits.alignment"})
+    loss, digits = picture.axes[1].lines[0].get_ydata(), "mmv24.early_alignment.alignment"
+    assert loss == pytest.approx(outcomes[digits][0].measured.data["loss"])
+    without = figure.draw({name: found for name, found in outcomes.items() if name != digits})
     assert [axes.texts[0].get_text() for axes in without.axes[:3]] == ["not run"] * 3

@@ -24,17 +24,18 @@ def early(results: Results) -> Figure:
     figure = canvas((10, 9.6), "Small starts: neurons turn first and grow later")
     grid = figure.add_gridspec(3, 3, left=0.06, right=0.975, top=0.915, bottom=0.06, hspace=0.45, wspace=0.27)
     panels = [figure.add_subplot(grid[row, column]) for row in range(3) for column in range(3)]
-    digits, batches = runs_of(results, "mmv24.digits.alignment"), runs_of(results, "mmv24.digits.batches")
+    digits = runs_of(results, "mmv24.early_alignment.alignment")
+    batches = runs_of(results, "mmv24.early_alignment.batches")
     for panel, draw, runs in (
         (panels[0], _cosines, digits),
         (panels[1], _loss, digits),
         (panels[2], _rank, digits),
         (panels[3], _batches, batches),
-        (panels[4], _cones, runs_of(results, "mmv24.two_points.cones")),
-        (panels[5], _layers, runs_of(results, "mmv24.two_points.first_layer")),
-        (panels[6], _inverse, runs_of(results, "mmv24.separable.after_alignment")),
-        (panels[7], _two_directions, runs_of(results, "mmv24.separable.after_alignment")),
-        (panels[8], _carried, runs_of(results, "mmv24.two_points.orthogonal_points")),
+        (panels[4], _cones, runs_of(results, "mmv24.early_alignment.cones")),
+        (panels[5], _layers, runs_of(results, "mmv24.early_alignment.first_layer")),
+        (panels[6], _inverse, runs_of(results, "mmv24.early_alignment.after_alignment")),
+        (panels[7], _two_directions, runs_of(results, "mmv24.early_alignment.after_alignment")),
+        (panels[8], _carried, runs_of(results, "mmv24.early_alignment.orthogonal_points")),
     ):
         if runs:
             draw(panel, runs)
