@@ -8,7 +8,8 @@ import pytest
 import torch
 
 from polyrelu.claims import PAPERS, PROFILES, Measured, Outcome, Verdict, for_profile, judge, load_experiment
-from polyrelu.claims.errata import CLAIMS, attacks, distances, training
+from polyrelu.claims.errata import procedures, training
+from polyrelu.claims.errata.claims import CLAIMS
 from polyrelu.claims.setups import mixture_nets
 from polyrelu.data import OrthonormalMixture
 from polyrelu.errors import InputError
@@ -39,20 +40,19 @@ def shrunk(monkeypatch):
     monkeypatch.setattr(
         OrthonormalMixture, "sample", lambda self, n, seed, *a, **k: sample(self, min(n, 10), seed, *a, **k)
     )
-    for module in (training, attacks):
+    for module in (training, procedures):
         monkeypatch.setattr(module, "trained", stand_in_trained)
-    for module in (training, distances):
-        monkeypatch.setattr(module, "flow", lambda net, data, **_: SimpleNamespace(net=net))
-    published_head = attacks.published_head
+    monkeypatch.setattr(training, "flow", lambda net, data, **_: SimpleNamespace(net=net))
+    published_head = procedures.published_head
     monkeypatch.setattr(
-        attacks, "published_head", lambda data, p, **k: published_head(data, p, **k | {"epochs": 1, "width": 4})
+        procedures, "published_head", lambda data, p, **k: published_head(data, p, **k | {"epochs": 1, "width": 4})
     )
     for attack in (APGD, PGD, PublishedPGD):
-        monkeypatch.setattr(attacks, attack.__name__, partial(attack, steps=1))
-    monkeypatch.setattr(attacks, "PGD", lambda steps, **k: PGD(steps=1, **k))
-    published = distances.published_dist
-    monkeypatch.setattr(distances, "published_dist", lambda *a, **k: published(*a, **k | {"steps": 1}))
-    monkeypatch.setattr(distances, "climb", lambda *_: 1.0)
+        monkeypatch.setattr(procedures, attack.__name__, partial(attack, steps=1))
+    monkeypatch.setattr(procedures, "PGD", lambda steps, **k: PGD(steps=1, **k))
+    published = procedures.published_dist
+    monkeypatch.setattr(procedures, "published_dist", lambda *a, **k: published(*a, **k | {"steps": 1}))
+    monkeypatch.setattr(procedures, "climb", lambda *_: 1.0)
 
 
 def test_all_twenty_five_are_there():

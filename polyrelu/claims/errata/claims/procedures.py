@@ -25,7 +25,7 @@ CLAIMS: tuple[Claim, ...] = (
             "paper": "Net of 2000 neurons trained as long as published, D = 1000, 6+4 clusters, α = .1, 50 points; "
             "the published attack.",
         },
-        experiment="errata.attacks.beyond_half_gap",
+        experiment="errata.procedures.beyond_half_gap",
         checks=(near("robust accuracy at .75", 1.0, 0.02),),
         why=(
             near("reported by the published attack at .75", 1.0, 0.02),
@@ -48,7 +48,7 @@ CLAIMS: tuple[Claim, ...] = (
             "unit vectors beside it.",
             sizes.START_DISTANCE,
         ),
-        experiment="errata.distances.distance_at_start",
+        experiment="errata.procedures.distance_at_start",
         checks=(near("distance at the start", 0.53, 0.05),),
         why=(near("distance at the start", 1.0, 1e-6), near("reported by an ascent of 100 steps of .01", 0.53, 0.1)),
         reason="The distance is 1 at every centre. How long the source climbed is not printed; an ascent from random "
@@ -66,7 +66,7 @@ CLAIMS: tuple[Claim, ...] = (
             "paper": "F^(3) with one coefficient 3 % off, D = 1000; the published estimator on 2 batches of 1000 "
             "vectors, 1000 steps.",
         },
-        experiment="errata.distances.guarded_distance",
+        experiment="errata.procedures.guarded_distance",
         checks=(at_most("true distance", 1e-4, 1.1e-5),),
         why=(
             near("true distance", 0.027, 1e-3),
@@ -89,7 +89,7 @@ CLAIMS: tuple[Claim, ...] = (
             "F^(3), 6+4 clusters, α = .1, D = 10, 50 and 1000, {points} points, 200 steps from one random start.",
             points=sizes.RANDOM_STARTS,
         ),
-        experiment="errata.attacks.random_starts",
+        experiment="errata.procedures.random_starts",
         checks=(at_most(Quantity("reported accuracy at .75", dim=1000), 0.5),),
         why=(
             at_most(Quantity("reported accuracy at .75", dim=10), 0.3),
@@ -113,7 +113,7 @@ CLAIMS: tuple[Claim, ...] = (
             "APGD-CE (60 steps).",
             points=sizes.SAME_CLASSIFIER,
         ),
-        experiment="errata.attacks.same_classifier",
+        experiment="errata.procedures.same_classifier",
         checks=tuple(near(Quantity("robust accuracy at .8", p=p), 1.0, 0.02) for p in (1, 4)),
         why=(
             *(at_most(Quantity("robust accuracy at .8", p=p), 0.02) for p in (1, 4)),
@@ -136,7 +136,7 @@ CLAIMS: tuple[Claim, ...] = (
             sizes.DIGITS,
             powers=sizes.POWERS,
         ),
-        experiment="errata.attacks.cross_entropy_only",
+        experiment="errata.procedures.cross_entropy_only",
         checks=(at_most("largest gap between APGD-CE and both", 0.02),),
         why=(
             at_least("largest gap between APGD-CE and both", 0.03),

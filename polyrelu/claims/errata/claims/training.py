@@ -52,7 +52,7 @@ CLAIMS: tuple[Claim, ...] = (
             "loss by the flow to 1e-3.",
             sizes.LOSSES,
         ),
-        experiment="errata.distances.scale_of_losses",
+        experiment="errata.training.scale_of_losses",
         checks=tuple(at_most(Quantity("distance without c", loss=loss), 0.1) for loss in ("exp", "logistic")),
         why=(
             at_most(Quantity("distance without c", loss="squared"), 0.1),
@@ -123,7 +123,7 @@ CLAIMS: tuple[Claim, ...] = (
             "paper": "MNIST, p = 1 and 4, published recipe; accuracy of all 10 000 images of either split, and APGD-CE "
             "at l∞ .05 and .1 on them.",
         },
-        experiment="errata.mnist.validation_split",
+        experiment="errata.training.validation_split",
         checks=tuple(
             check
             for where in ({"p": p, "split": "validation minus test"} for p in (1, 4))
@@ -147,7 +147,7 @@ CLAIMS: tuple[Claim, ...] = (
             "paper": "MNIST, p = 1, both tasks by the published recipe; APGD-CE at l∞ .05 and .1 on all "
             "10 000 validation images.",
         },
-        experiment="errata.mnist.parity_or_digits",
+        experiment="errata.training.parity_or_digits",
         checks={
             "quick": tuple(near(Quantity("parity minus ten digits", radius=radius), 0.0, 0.02) for radius in CURVE),
             "paper": tuple(

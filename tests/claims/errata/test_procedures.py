@@ -1,9 +1,12 @@
-"""What two attacks together break beyond the first one, and the order of p."""
+"""What two attacks together break beyond the first one, and the order of p; the supremum where it is known."""
 
 import pytest
+import torch
 
 from polyrelu.claims import Quantity, Values, Verdict, catalogue
-from polyrelu.claims.errata.attacks import ALONE, BOTH, cross_entropy_only
+from polyrelu.claims.errata.procedures import ALONE, BOTH, climb, cross_entropy_only
+from polyrelu.nets import CentreClassifier
+from polyrelu.robust.core import unit
 
 CLAIM = catalogue()["I7"]
 GAP, RISE = "largest gap between APGD-CE and both", "by both at .1, p = 4 minus p = 1"
@@ -19,3 +22,11 @@ def test_gap_of_attacks(verdict, without_combining):
     assert verdict(CLAIM, "quick", found) is Verdict.DIFFERS  # the order of p is lost
     assert verdict(CLAIM, "quick", found | {RISE: 0.2}) is Verdict.ARTEFACT
     assert verdict(CLAIM, "quick", found | {GAP: 0.01}) is Verdict.REPRODUCED
+
+
+def test_ascent_reaches_the_supremum_and_stays_where_nothing_slopes():
+    eye, labels = torch.eye(4, dtype=torch.float64), torch.tensor([1.0, 1.0, -1.0, -1.0])
+    F = CentreClassifier(eye, labels, 3.0)
+    X = unit(torch.tensor([[0.9, 0.1, 0.2, 0.1], [-1.0, -0.1, -0.2, -0.3]], dtype=torch.float64))
+    assert climb(lambda Z: 0 * Z.sum(1), F, X, 300) == pytest.approx(1, abs=1e-3)
+    assert climb(lambda Z: 0 * Z.sum(1), F, X[1:], 300) == 0

@@ -1,4 +1,4 @@
-"""What attacks that stop short report, beside the truth."""
+"""What attacks that stop short report, beside the truth; and what ascents to sup |f - F^(3)| on the sphere do."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from polyrelu.claims.setups.mixture_nets import TEST_SEED, trained
 from polyrelu.claims.setups.sizes import SIX_FOUR
 from polyrelu.data import OrthonormalMixture
 from polyrelu.nets import CentreClassifier, PolyReLUNet
-from polyrelu.robust import Score, bracket, centre_radius, curve
+from polyrelu.robust import Score, bracket, centre_radius, curve, dist
 from polyrelu.robust.attacks import (
     APGD,
     CROSS_ENTROPY,
@@ -27,6 +27,8 @@ from polyrelu.robust.attacks import (
     Random,
     Zero,
 )
+from polyrelu.robust.core import unit
+from polyrelu.robust.distance import published_dist
 from polyrelu.train import published_head
 
 
@@ -128,3 +130,51 @@ def cross_entropy_only(profile: Profile, seed: int, p: float) -> Measured:
         values[Quantity(ALONE, radius=radius)] = 1 - float(alone.double().mean())
         values[Quantity(BOTH, radius=radius)] = 1 - float((alone | targeted).double().mean())
     return Measured(values)
+
+
+def climb(f: Score, F: Score, X: Tensor, steps: int) -> float:
+    """max |f - F| after x <- unit(x + .01 g/|g|), g = grad (f - F)^2; no guard, each point by itself."""
+    for _ in range(steps):
+        X.requires_grad_(True)
+        (g,) = torch.autograd.grad((f(X) - F(X)).square().sum(), X)
+        X = unit(X.detach() + 0.01 * unit(g))
+    with torch.no_grad():
+        return float((f(X) - F(X)).abs().max())
+
+
+def _unit_vectors(n: int, dim: int, seed: int) -> Tensor:
+    return unit(torch.randn(n, dim, generator=torch.Generator().manual_seed(seed), dtype=torch.float64))
+
+
+@experiment()
+def distance_at_start(profile: Profile, seed: int) -> Measured:
+    """sup |f - F^(3)| for f = 0 up to 1e-10, and what a short ascent from random vectors reports."""
+    size = sizes.START_DISTANCE[profile]
+    mixture = OrthonormalMixture(size.dim, size.positive, size.negative, size.alpha, dtype=torch.float64)
+    F = CentreClassifier(mixture.centres, mixture.labels, 3.0)
+    f = PolyReLUNet(size.dim, size.width, 3.0, init="balanced", scale=1e-7, seed=seed, dtype=torch.float64)
+    return Measured(
+        {
+            "distance at the start": dist(f, F, c=1.0, seed=seed).value,
+            "reported by an ascent of 100 steps of .01": climb(f, F, _unit_vectors(size.points, size.dim, seed), 100),
+        }
+    )
+
+
+@experiment()
+def guarded_distance(profile: Profile, seed: int) -> Measured:
+    """dist(f, F^(3)), f with one coefficient 3 % off, by the published estimator, without its guard, and exactly."""
+    mixture = OrthonormalMixture(1000, 6, 4, 0.1, dtype=torch.float64)
+    F = CentreClassifier(mixture.centres, mixture.labels, 3.0)
+    f = F.as_polyrelu_net()
+    f.output.data[0, 0] *= 1.03
+    batches, steps = (2, 1000) if profile == "paper" else (1, 50)
+    published = published_dist(f, F, mixture, seed=seed, batches=batches, steps=steps)
+    f.output.data *= published.c
+    return Measured(
+        {
+            "true distance": dist(f, F, c=1.0, seed=seed).value,
+            "reported by the published estimator": published.value,
+            "reported without the guard": climb(f, F, _unit_vectors(50, 1000, seed), 500),
+        }
+    )
