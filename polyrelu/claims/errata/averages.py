@@ -11,7 +11,7 @@ from torch.nn.functional import normalize
 from polyrelu.bias import flip_radii
 from polyrelu.claims.errata import sizes
 from polyrelu.claims.experiment import Measured, experiment
-from polyrelu.claims.lpll25 import NEVER, RECIPES
+from polyrelu.claims.lpll25.sizes import NEVER, RECIPES
 from polyrelu.claims.profile import Profile
 from polyrelu.claims.setups.mixture_nets import TEST_SEED
 from polyrelu.data import Dataset, OrthonormalMixture, parse_clusters

@@ -1,19 +1,15 @@
 """Li et al., ICLR 2025: averages of features or single clusters, and the talk on what training maximises."""
 
-from polyrelu.claims.lpll25.claims import CLAIMS
 from polyrelu.claims.lpll25.published import DIM, FIG3, FIG3_IMAGES
 from polyrelu.claims.lpll25.sizes import (
     AVERAGED,
     CLUSTERS,
     DECOUPLED,
-    LARGEST,
     LOGIT,
     NETS,
-    NEVER,
     ODDS,
     OWN,
     READ_OUT,
-    RECIPES,
     STRONGEST,
     SUM,
     SUMMED,
@@ -23,20 +19,16 @@ from polyrelu.claims.lpll25.sizes import (
 
 __all__ = [
     "AVERAGED",
-    "CLAIMS",
     "CLUSTERS",
     "DECOUPLED",
     "DIM",
     "FIG3",
     "FIG3_IMAGES",
-    "LARGEST",
     "LOGIT",
     "NETS",
-    "NEVER",
     "ODDS",
     "OWN",
     "READ_OUT",
-    "RECIPES",
     "STRONGEST",
     "SUM",
     "SUMMED",

@@ -10,7 +10,6 @@ from torch.nn import functional
 from polyrelu.claims import PROFILES, Measured, Outcome, Quantity, Values, Verdict, for_profile, judge, load_experiment
 from polyrelu.claims.lpll25 import image_nets, images, sizes
 from polyrelu.claims.lpll25.claims import images as claims
-from polyrelu.claims.lpll25.heads import patterns
 from polyrelu.claims.lpll25.sizes import CLEAN, LOGIT, ODDS, OWN, READ_OUT, STRONGEST, SUM, TEN, TWO
 from polyrelu.data import Dataset, read
 from polyrelu.report.paper_figures.lpll25.images import FIGURES
@@ -88,13 +87,13 @@ def test_gains_are_differences():
 
 def test_patterns_of_perfect_averaging_and_decoupling():
     half = torch.full((5, 5), 5**-0.5)
-    found = patterns({TWO: torch.block_diag(half, half), TEN: torch.eye(10)})
+    found = images.patterns({TWO: torch.block_diag(half, half), TEN: torch.eye(10)})
     two, ten = {"head": "head with two labels"}, {"head": "head with ten labels"}
     assert found[Quantity("mean cosine to its own five", **two)] == pytest.approx(5**-0.5)
     assert found[Quantity("mean cosine to the other five", **two)] == 0
     assert found[Quantity("own minus other", **ten)] == 1
     assert found[Quantity("groups nearest to their own class", **ten)] == 10
-    rolled = patterns({TWO: torch.eye(10), TEN: torch.eye(10).roll(1, 0)})
+    rolled = images.patterns({TWO: torch.eye(10), TEN: torch.eye(10).roll(1, 0)})
     assert rolled[Quantity("groups nearest to their own class", **ten)] == 0
 
 

@@ -5,7 +5,8 @@ import math
 import pytest
 
 from polyrelu.claims import PAPERS, PROFILES, Measured, Outcome, Quantity, Verdict, for_profile, judge, load_experiment
-from polyrelu.claims.lpll25 import features, sizes
+from polyrelu.claims.lpll25 import mixture as experiments
+from polyrelu.claims.lpll25 import sizes
 from polyrelu.claims.lpll25.claims import mixture
 from polyrelu.claims.lpll25.nets import trained_pair
 from polyrelu.claims.lpll25.published import FIG3, multiple
@@ -17,7 +18,7 @@ each = pytest.mark.parametrize("claim", CLAIMS.values(), ids=list(CLAIMS))
 
 
 def test_slopes_over_margins_of_the_ideal_nets():
-    assert list(features.ideal_ratios().values()) == pytest.approx([math.sqrt(5), math.sqrt(6), 3])
+    assert list(experiments.ideal_ratios().values()) == pytest.approx([math.sqrt(5), math.sqrt(6), 3])
 
 
 def test_the_published_radii_in_units_of_the_dimension():
@@ -85,7 +86,7 @@ def test_the_claim_holds_at_any_size(id, kept):
 
 
 def test_proofs_stay_below_attacks(kept):
-    values = kept["lpll25.robust_accuracy.curves"][0].measured.values
+    values = kept["lpll25.mixture.curves"][0].measured.values
     for name in sizes.NETS:
         for radius in FIG3[name]:
             proven, attacked, climbed = (

@@ -5,10 +5,9 @@ import math
 import pytest
 import torch
 
-from polyrelu.claims.lpll25 import AVERAGED, LARGEST, SUMMED
 from polyrelu.claims.lpll25.nets import TwoSidedNet, radii, trained_pair
 from polyrelu.claims.lpll25.scaling import turned
-from polyrelu.claims.lpll25.sizes import Recipe
+from polyrelu.claims.lpll25.sizes import AVERAGED, LARGEST, SUMMED, Recipe
 from polyrelu.data import OrthonormalMixture
 from polyrelu.nets import RobustClassifier
 

@@ -27,7 +27,7 @@ learned = partial(
     Claim,
     paper="LPLL25",
     settings=filled(f"{TRAINED}.", sizes.RECIPES, seeds=SEEDS),
-    experiment="lpll25.features.learned",
+    experiment="lpll25.mixture.learned",
 )
 broken = partial(
     Claim,
@@ -39,7 +39,7 @@ broken = partial(
         seeds=SEEDS,
         points=sizes.POINTS,
     ),
-    experiment="lpll25.robust_accuracy.curves",
+    experiment="lpll25.mixture.curves",
 )
 swept = partial(
     Claim,

@@ -12,7 +12,7 @@ from polyrelu.claims.quantity import Quantity
 TALK = "slides of a talk by Jian Li (2024)"
 
 said = partial(Claim, paper="LPLL25", standing=Standing.PRINTED)
-separable = partial(said, experiment="lpll25.max_margin.separable")
+separable = partial(said, experiment="lpll25.linear_models.separable")
 
 CLAIMS: tuple[Claim, ...] = (
     separable(
@@ -66,7 +66,7 @@ CLAIMS: tuple[Claim, ...] = (
             "radius .4; exact radii",
             sizes.LINEAR_RULE,
         ),
-        experiment="lpll25.linear_rule.linear_rule",
+        experiment="lpll25.linear_models.linear_rule",
         checks=(
             at_least(Quantity("clean accuracy", rule="linear rule"), 0.999, published=1.0),
             at_most(Quantity("robust accuracy", rule="linear rule", radius=0.4), 0.01, published=0.0),

@@ -25,7 +25,7 @@ PGD = {READ_OUT: (0, (1, 1.5)), OWN: DASHED}
 @figure_style()
 def averaging(results: Results) -> Figure:
     """Cosine matrices, radii against the number of clusters, robust accuracy."""
-    trained = panels.runs_of(results, "lpll25.features.learned")
+    trained = panels.runs_of(results, "lpll25.mixture.learned")
     figure = canvas((10, 9.6), "Class labels teach averages, cluster labels single clusters")
     grid = figure.add_gridspec(
         2, 3, left=0.075, right=0.98, top=0.9, bottom=0.125, hspace=0.3, wspace=0.34, height_ratios=(1, 1.35)
@@ -33,7 +33,7 @@ def averaging(results: Results) -> Figure:
     for place, (name, words) in enumerate(((AVERAGED, "a  Class labels"), (DECOUPLED, "b  Cluster labels"))):
         _cosines(figure.add_subplot(grid[0, place]), trained, name, words)
     _radii(figure.add_subplot(grid[0, 2]), panels.measured(results, "lpll25.scaling.clusters"))
-    _accuracy(figure.add_subplot(grid[1, :]), panels.measured(results, "lpll25.robust_accuracy.curves"))
+    _accuracy(figure.add_subplot(grid[1, :]), panels.measured(results, "lpll25.mixture.curves"))
     return figure
 
 
