@@ -6,8 +6,7 @@ import math
 from functools import partial
 
 from polyrelu.claims.claim import Check, Claim, Standing, at_least, at_most, near
-from polyrelu.claims.ll20 import sizes
-from polyrelu.claims.ll20.published import MARGIN_BY_RATE, MODELS
+from polyrelu.claims.ll20 import MARGIN_BY_RATE, MODELS, sizes
 from polyrelu.claims.profile import Profile, filled
 from polyrelu.claims.quantity import Quantity
 
@@ -212,7 +211,7 @@ CLAIMS: tuple[Claim, ...] = (
             "quick": "D = 100, 6+4 clusters, h = 100, p = 1 and 3, 100 fresh points, certificate against bracket",
             "paper": "D = 1000, h = 2000, n = 20 000, 500 fresh points, else the same",
         },
-        experiment="ll20.radii.sample_radii",
+        experiment="ll20.margins.sample_radii",
         checks=tuple(
             check
             for p in (1, 3)

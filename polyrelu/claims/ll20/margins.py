@@ -1,10 +1,11 @@
-r"""The margin of a homogeneous net grows for ever (Lyu & Li, ICLR 2020, Thms 4.1, 4.3, 4.4; E1-E4 and E21).
+r"""The margin of a homogeneous net grows for ever (Lyu & Li, ICLR 2020, Thms 4.1, 4.3, 4.4; E1-E4, E10, E21, E26).
 
     q_n = y_n f(x_n),  rho = |theta|,  degree 2,  L = sum_n e^(-q_n),  N points
     normalised  q_min / rho^2          smoothed  log(1/L) / rho^2          0 <= q_min - log(1/L) <= log N
     flow:  L t log t -> 1 / (4 margin),   rho / sqrt(log t) -> margin^(-1/2)
 
 The limits follow from |grad L| = 2 sqrt(margin log(1/L)) L, which holds at a KKT point; the paper says Theta(.).
+A margin proves a radius: R(x) >= q(x)/beta, beta the Lipschitz constant of q.
 """
 
 from __future__ import annotations
@@ -15,13 +16,16 @@ from typing import Any
 import numpy as np
 import torch
 
-from polyrelu.bias import kkt, margin_history, monotone
+from polyrelu.bias import kkt, lipschitz_radius, margin_history, monotone
 from polyrelu.claims.experiment import Measured, experiment
 from polyrelu.claims.ll20 import sizes
 from polyrelu.claims.profile import Profile
 from polyrelu.claims.quantity import Values
+from polyrelu.claims.setups import mixture_nets
+from polyrelu.claims.setups.sizes import SIX_FOUR
 from polyrelu.data import Dataset, OrthonormalMixture
 from polyrelu.nets import PolyReLUNet
+from polyrelu.robust import bracket
 from polyrelu.train import Trajectory, Until, flow
 
 BELOW_ONE = -1.31  # log10 of a mean loss of 20 points whose sum is just below 1
@@ -141,3 +145,21 @@ def from_starts(profile: Profile, seed: int, start: float) -> Measured:
     drawn = {"start": start, "levels": [-level for level in far], "residuals": list(far.values())}
     note = "" if late else f"From start {start:g} the residual is still above .1 at the end."
     return Measured(values, drawn, note)
+
+
+@experiment(over={"p": (1.0, 3.0)})
+def sample_radii(profile: Profile, seed: int, p: float) -> Measured:
+    """How far fresh points are from the boundary (bracket), and how far the slope proves them to be."""
+    found = mixture_nets.trained(SIX_FOUR[profile], p, seed)
+    test = found.test(sizes.FRESH_POINTS[profile])
+    both = bracket(found.net, test.rows(), test.y, tol=1e-3)
+    share = lipschitz_radius(found.net, test) / both.upper
+    share = torch.where(both.upper > 0, share, 0.0)
+    relative = torch.stack([both.lower, both.upper]) / test.rows().double().norm(dim=1)
+    values = {
+        "largest certificate over attack": float(share.max()),
+        "median certificate over attack": float(share.median()),
+        "median radius over |x|": float(relative.mean(dim=0).median()),
+        "gap of the median radius": float(relative[1].median() - relative[0].median()),
+    }
+    return Measured(values)

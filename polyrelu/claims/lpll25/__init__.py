@@ -1,10 +1,18 @@
-"""Li et al., ICLR 2025: averages of features or single clusters, and the talk on what training maximises."""
+"""Li et al., ICLR 2025: averages of features or single clusters, and the talk on what training maximises.
 
-from polyrelu.claims.lpll25.published import DIM, FIG3, FIG3_IMAGES
+Here, what Fig. 3 shows, read off: robust accuracy by l2 radius; and what figures call nets, read-outs and attacks.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
 from polyrelu.claims.lpll25.sizes import (
     AVERAGED,
     CLUSTERS,
     DECOUPLED,
+    LARGEST,
     LOGIT,
     NETS,
     ODDS,
@@ -34,4 +42,28 @@ __all__ = [
     "SUMMED",
     "TEN",
     "TWO",
+    "multiple",
 ]
+
+DIM = 3072
+_DECOUPLED = {34: 1.0, 36: 0.86, 38: 0.35, 40: 0.15, 42: 0.04, 44: 0.0}
+FIG3: Mapping[str, Mapping[int, float]] = {  # left, d = 3072; the curve of cluster labels beside both read-outs
+    AVERAGED: {12: 1.0, 14: 0.90, 16: 0.31, 18: 0.02, 20: 0.0},
+    SUMMED: _DECOUPLED,
+    LARGEST: _DECOUPLED,
+}
+FIG3_IMAGES: Mapping[str, Mapping[str, Mapping[float, float]]] = {  # middle and right, ResNet-18
+    "parity": {
+        TEN: {0.4: 0.978, 0.8: 0.928, 1.0: 0.878, 1.6: 0.558, 2.0: 0.282},
+        TWO: {0.4: 0.962, 0.8: 0.864, 1.0: 0.753, 1.6: 0.237, 2.0: 0.070},
+    },
+    "halves": {
+        TEN: {0.08: 0.967, 0.24: 0.904, 0.4: 0.791, 0.56: 0.650, 0.8: 0.436},
+        TWO: {0.08: 0.946, 0.24: 0.845, 0.4: 0.676, 0.56: 0.506, 0.8: 0.312},
+    },
+}
+
+
+def multiple(radius: float) -> str:
+    """A radius of Fig. 3, left, as a multiple of sqrt(d): ".613√d"."""
+    return f"{radius / math.sqrt(DIM):.3f}√d".lstrip("0")

@@ -20,10 +20,9 @@ from torch.nn.functional import cross_entropy, normalize
 
 from polyrelu.bias import decompose
 from polyrelu.claims.experiment import Measured, experiment
-from polyrelu.claims.lpll25 import sizes
+from polyrelu.claims.lpll25 import DIM, FIG3, multiple, sizes
 from polyrelu.claims.lpll25.nets import Pair, TwoSidedNet, radii, right, trained_pair
 from polyrelu.claims.lpll25.pgd import pgd
-from polyrelu.claims.lpll25.published import DIM, FIG3, multiple
 from polyrelu.claims.lpll25.sizes import AVERAGED, DECOUPLED, LARGEST, OWN, READ_OUT, SUMMED
 from polyrelu.claims.profile import Profile
 from polyrelu.claims.quantity import Key, Quantity

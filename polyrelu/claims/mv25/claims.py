@@ -5,8 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from polyrelu.claims.claim import Check, Claim, Standing, Verdict, at_least, at_most, near
-from polyrelu.claims.mv25 import sizes
-from polyrelu.claims.mv25.published import FIG7
+from polyrelu.claims.mv25 import FIG7, sizes
 from polyrelu.claims.profile import filled
 from polyrelu.claims.quantity import Quantity
 

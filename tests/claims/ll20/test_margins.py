@@ -6,14 +6,19 @@ import pytest
 import torch
 
 from polyrelu.bias import monotone
-from polyrelu.claims import PROFILES, Measured, Outcome, Quantity, Verdict, judge, ll20
+from polyrelu.claims import PROFILES, Measured, Outcome, Quantity, Verdict, catalogue, judge
 from polyrelu.claims.ll20 import margins
 from polyrelu.data import Dataset
 from polyrelu.nets import PolyReLUNet
 from polyrelu.report.paper_figures import FIGURES
 
 F64 = torch.float64
-CLAIMS = {claim.id: claim for claim in ll20.CLAIMS if claim.experiment.startswith("ll20.margins.")}
+CLAIMS = {
+    claim.id: claim
+    for claim in catalogue().values()
+    if claim.experiment in (margins.growth.name, margins.from_starts.name)
+}
+RADII = [claim for claim in catalogue().values() if claim.experiment == margins.sample_radii.name]
 ARRIVAL = "decades of flow time to residual .1"
 # What must turn the verdict of a claim, wherever it appears.
 WRONG = {
@@ -112,3 +117,21 @@ def test_the_figure_shows_every_seed(outcomes):
     assert len(top.lines) == 6  # two seeds of two bounds and a margin
     assert len(top.get_legend().get_texts()) == 3 and len(residuals.get_legend().get_texts()) == 2
     figure.draw({})
+
+
+@pytest.fixture(scope="module")
+def radii(run):
+    return run(margins.sample_radii)[1]
+
+
+def test_a_claim_about_radii_of_each_paper_is_there():
+    assert [claim.id for claim in RADII] == ["E10", "E26"]
+
+
+@pytest.mark.parametrize("claim", RADII, ids=lambda claim: claim.id)
+def test_radii_proven_lie_below_those_found_and_a_wrong_number_turns_it(claim, radii, assert_complete, assert_can_fail):
+    assert_complete(claim)
+    judged = judge(claim, "quick", radii)
+    assert judged.verdict is Verdict.REPRODUCED
+    assert all(not math.isnan(value) for number in judged.numbers for value in number.values)
+    assert_can_fail(claim, radii)

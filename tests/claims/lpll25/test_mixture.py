@@ -5,11 +5,10 @@ import math
 import pytest
 
 from polyrelu.claims import PAPERS, PROFILES, Measured, Outcome, Quantity, Verdict, for_profile, judge, load_experiment
+from polyrelu.claims.lpll25 import FIG3, multiple, sizes
 from polyrelu.claims.lpll25 import mixture as experiments
-from polyrelu.claims.lpll25 import sizes
 from polyrelu.claims.lpll25.claims import mixture
 from polyrelu.claims.lpll25.nets import trained_pair
-from polyrelu.claims.lpll25.published import FIG3, multiple
 from polyrelu.claims.quantity import located
 from polyrelu.report.paper_figures import FIGURES
 

@@ -2,11 +2,11 @@
 
 import pytest
 
-from polyrelu.claims import PROFILES, Quantity, Verdict, mv25
-from polyrelu.claims.mv25 import fig2, sizes
+from polyrelu.claims import PROFILES, Quantity, Verdict
+from polyrelu.claims.mv25 import claims, fig2, sizes
 from polyrelu.claims.setups.sizes import MixtureSize
 
-CLAIMS = {claim.id: claim for claim in mv25.CLAIMS}
+CLAIMS = {claim.id: claim for claim in claims.CLAIMS}
 
 
 def test_six_models_are_compared(monkeypatch, run, quantities, verdict):

@@ -5,14 +5,14 @@ import math
 import pytest
 import torch
 
-from polyrelu.claims import PROFILES, Quantity, Verdict, for_profile, mv25
-from polyrelu.claims.mv25 import initialisation, sizes
+from polyrelu.claims import PROFILES, Quantity, Verdict, for_profile
+from polyrelu.claims.mv25 import claims, initialisation, sizes
 from polyrelu.claims.setups.sizes import MixtureSize
 from polyrelu.nets import PlainPolyNet
 from polyrelu.report.paper_figures.mv25 import initialisation as drawn_initialisation
 from polyrelu.report.paper_figures.mv25 import phases as drawn_phases
 
-CLAIMS = {one.id: one for one in mv25.CLAIMS if one.experiment.startswith("mv25.initialisation.")}
+CLAIMS = {one.id: one for one in claims.CLAIMS if one.experiment.startswith("mv25.initialisation.")}
 
 
 @pytest.fixture

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 import torch
 
-from polyrelu.claims import PROFILES, Quantity, Verdict, for_profile, mv25
-from polyrelu.claims.mv25 import phases, sizes
+from polyrelu.claims import PROFILES, Quantity, Verdict, for_profile
+from polyrelu.claims.mv25 import claims, phases, sizes
 from polyrelu.claims.setups.sizes import MixtureSize
 from polyrelu.data import OrthonormalMixture
 from polyrelu.nets import CentreClassifier
 from polyrelu.report.paper_figures.mv25 import phases as drawn_phases
 
-CLAIMS = {claim.id: claim for claim in mv25.CLAIMS if claim.experiment.startswith("mv25.phases.")}
+CLAIMS = {claim.id: claim for claim in claims.CLAIMS if claim.experiment.startswith("mv25.phases.")}
 CHANGE = "largest change of |v|² − |w|²"
 
 

@@ -5,13 +5,13 @@ import math
 import pytest
 import torch
 
-from polyrelu.claims import PROFILES, Measured, Outcome, Quantity, Values, Verdict, for_profile, judge, mv25
-from polyrelu.claims.mv25 import sizes, theorems
+from polyrelu.claims import PROFILES, Measured, Outcome, Quantity, Values, Verdict, for_profile, judge
+from polyrelu.claims.mv25 import claims, sizes, theorems
 from polyrelu.data import OrthonormalMixture
 from polyrelu.nets import CentreClassifier
 from polyrelu.robust import dist
 
-CLAIMS = {claim.id: claim for claim in mv25.CLAIMS if claim.experiment.startswith("mv25.theorems.")}
+CLAIMS = {claim.id: claim for claim in claims.CLAIMS if claim.experiment.startswith("mv25.theorems.")}
 
 
 def test_every_claim_is_said_in_full():

@@ -7,8 +7,7 @@ from functools import partial
 from typing import Any
 
 from polyrelu.claims.claim import Check, Claim, Standing, at_least, at_most
-from polyrelu.claims.lpll25 import sizes
-from polyrelu.claims.lpll25.published import FIG3_IMAGES
+from polyrelu.claims.lpll25 import FIG3_IMAGES, sizes
 from polyrelu.claims.lpll25.sizes import ODDS, OWN, READ_OUT, STRONGEST, SUM, TEN, TWO, ImageTask
 from polyrelu.claims.profile import Profile
 from polyrelu.claims.quantity import Quantity

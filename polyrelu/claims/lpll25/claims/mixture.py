@@ -7,8 +7,7 @@ from functools import partial
 from typing import Any
 
 from polyrelu.claims.claim import Check, Claim, Standing, Verdict, at_least, at_most, near
-from polyrelu.claims.lpll25 import sizes
-from polyrelu.claims.lpll25.published import FIG3, multiple
+from polyrelu.claims.lpll25 import FIG3, multiple, sizes
 from polyrelu.claims.lpll25.sizes import AVERAGED, DECOUPLED, LARGEST, NETS, OWN, READ_OUT, SUMMED
 from polyrelu.claims.profile import filled
 from polyrelu.claims.quantity import Quantity

@@ -84,7 +84,7 @@ CLAIMS: tuple[Claim, ...] = (
             "quick": "D = 100, 6+4 clusters, h = 100, p = 1 and 3, 100 fresh points, brackets",
             "paper": "D = 1000, h = 2000, n = 20 000, 500 fresh points, else the same",
         },
-        experiment="ll20.radii.sample_radii",
+        experiment="ll20.margins.sample_radii",
         checks=(
             near(Quantity("median radius over |x|", p=1), 0.316, 0.02),
             near(Quantity("median radius over |x|", p=3), 0.70, 0.02),
