@@ -127,9 +127,8 @@ CLAIMS: tuple[Claim, ...] = (
         checks={
             "quick": (
                 at_least(Quantity("margin over all weights, end over half-way", rate="constant rate"), 1.0),
-                at_most(  # loss-based: 31 to 69
-                    Quantity("decades of loss won in the second half", rate="constant rate"), 1.5
-                ),
+                # loss-based: 31 to 69
+                at_most(Quantity("decades of loss won in the second half", rate="constant rate"), 1.5),
             ),
             "paper": (near(Quantity("margin", rate="constant rate"), MARGIN_BY_RATE["constant rate"], 4e-5),),
         },

@@ -22,11 +22,12 @@ from polyrelu.claims.experiment import Measured, experiment
 from polyrelu.claims.ll20 import sizes
 from polyrelu.claims.profile import Profile
 from polyrelu.claims.quantity import Key, Quantity, Values
+from polyrelu.claims.setups.digit_nets import accuracy
 from polyrelu.claims.setups.needs import needs_mnist
 from polyrelu.data import Dataset, read
 from polyrelu.nets import SmallCNN
 from polyrelu.robust.attacks import BoundaryWalk
-from polyrelu.train import Trajectory, Until, descend, flow
+from polyrelu.train import Until, descend, flow
 
 CLASSES, TRAINED, EPOCHS = 3, 60, 800
 LONGEST = 160  # epochs at paper size, should the loss fall more slowly than published
@@ -99,7 +100,14 @@ def models(profile: Profile, seed: int) -> Measured:
     """E7-E9: margin, l2 radii of training images (box [0, 1]) and test accuracy at the published losses."""
     train, test = images(seed) if profile == "quick" else (read("mnist-full"), read("mnist-full:test"))
     levels = sizes.LOG10_LOSSES[: sizes.REACHED[profile]]
-    run = (_flowing if profile == "quick" else _as_published)(train, levels, seed)
+    until = Until(log10_loss=levels[-1])
+    if profile == "quick":
+        run = flow(small_cnn(seed), train, loss="cross_entropy", until=until, checkpoints=levels)
+    else:  # batches of 100, no momentum, loss-based rate from a = .1
+        run = descend(
+            SmallCNN(bias="first", seed=seed), train, method="sgd", batch=100, loss="cross_entropy", rate=0.1,
+            loss_based=True, steps=LONGEST * math.ceil(len(train) / 100), until=until, checkpoints=levels, seed=seed,
+        )  # fmt: skip
     reached = {level: run.checkpoints[level] for level in levels if level in run.checkpoints}
     attacked = sizes.ATTACKED[profile]
     attack, X, y = BoundaryWalk(steps=12), train.rows(0, attacked), train.y[:attacked]
@@ -107,9 +115,7 @@ def models(profile: Profile, seed: int) -> Measured:
     for net in reached.values():
         margin.append(margins(net, train, "cross_entropy").product)
         radii.append(attack(net, X, y, bounds=(0.0, 1.0), pool=train).radius)
-        with torch.no_grad():
-            found = torch.cat([net(rows).argmax(dim=1) for _, rows in test.blocks()])
-        right.append(float((found == test.y).double().mean()))
+        right.append(accuracy(net, test))
     drawn = {
         "profile": profile,
         "log10 loss": list(reached),
@@ -136,16 +142,3 @@ def _compared(margin: Sequence[float], radius: Sequence[float], right: Sequence[
         Quantity("test accuracy", model=1): right[0],
         "largest change of the test accuracy": max(right) - min(right),
     }
-
-
-def _flowing(train: Dataset, levels: Sequence[float], seed: int) -> Trajectory:
-    return flow(small_cnn(seed), train, loss="cross_entropy", until=Until(log10_loss=levels[-1]), checkpoints=levels)
-
-
-def _as_published(train: Dataset, levels: Sequence[float], seed: int) -> Trajectory:
-    """As published: batches of 100, no momentum, loss-based rate from a = .1."""
-    return descend(
-        SmallCNN(bias="first", seed=seed), train, method="sgd", batch=100, loss="cross_entropy", rate=0.1,
-        loss_based=True, steps=LONGEST * math.ceil(len(train) / 100), until=Until(log10_loss=levels[-1]),
-        checkpoints=levels, seed=seed,
-    )  # fmt: skip

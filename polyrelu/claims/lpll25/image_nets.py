@@ -14,20 +14,18 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from polyrelu.claims.lpll25.sizes import ImageTask
+from polyrelu.claims.setups import digit_nets
 from polyrelu.data import Dataset, read, relabel
 from polyrelu.data.images import cached
 from polyrelu.nets import MLP, ResNet
 from polyrelu.train import Until, descend
 
-DIGITS = 1300  # trained on, of 1797
-
 
 def pictures(task: ImageTask, seed: int) -> tuple[Dataset, Dataset]:
     """Images to train on and images to attack, with all their classes."""
     if task.images == "digits":
-        digits, source = read("digits"), torch.Generator().manual_seed(seed)
-        rows = torch.randperm(len(digits), generator=source)
-        return digits.subset(rows[:DIGITS]), digits.subset(rows[DIGITS:][: task.attacked])
+        train, test = digit_nets.images("quick", seed)
+        return train, test.subset(slice(task.attacked))
     test = read(f"{task.images}:test")
     rows = torch.randperm(len(test), generator=torch.Generator().manual_seed(seed))
     return read(task.images).subset(slice(task.samples)), test.subset(rows[: task.attacked])
@@ -47,9 +45,8 @@ def trained(task: ImageTask, data: Dataset, seed: int) -> nn.Module:
         loss, batch = "logistic" if data.binary else "cross_entropy", 130
         net = MLP(data.dim, 64, 3, outputs, bias=True, seed=seed)
         steps = task.epochs * math.ceil(len(data) / batch)
-        never = Until(log10_loss=-100)
         run = descend(net, data, method="adam", rate=1e-2, loss=loss, batch=batch, steps=steps, every=task.epochs,
-                      until=never, seed=seed)  # fmt: skip
+                      until=Until(log10_loss=-100), seed=seed)  # fmt: skip
         return run.net.requires_grad_(False)
     channels = 3 if task.images == "cifar10" else 1
     resnet = ResNet(channels, math.isqrt(data.dim // channels), outputs, task.blocks, task.width, seed=seed)

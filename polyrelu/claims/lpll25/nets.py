@@ -16,7 +16,7 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple, final
+from typing import final
 
 import torch
 from torch import Tensor, nn
@@ -36,13 +36,6 @@ FEW = 6  # neurons whose subsets are all tried for A; any A gives a proof
 CLOSE = (1.001, 1.01, 1.1)  # a point is attacked at these multiples of what is proven, until it breaks
 
 
-class AffinePieces(NamedTuple):
-    """<slope_a, x> + offset_a: (a, D) and (a,)."""
-
-    slope: Tensor
-    offset: Tensor
-
-
 @final
 class TwoSidedNet(nn.Module):
     """f(x) = R_{s_j = +1} relu(<w_j, x> + b_j) - R_{s_j = -1} relu(<w_j, x> + b_j), R = ``rule`` ("sum" or "max")."""
@@ -60,35 +53,36 @@ class TwoSidedNet(nn.Module):
         hidden, readout = self.hidden(X), READOUTS[self.rule]
         return readout(hidden[:, self.signs > 0]) - readout(hidden[:, self.signs < 0])
 
-    def pieces(self, side: float, some: bool = False) -> AffinePieces:
-        """The affine functions whose maximum is R_{s_j = side} relu, or ``some`` of them; the first one is 0."""
+    def pieces(self, side: float, some: bool = False) -> tuple[Tensor, Tensor]:
+        """The affine functions whose maximum is R_{s_j = side} relu, or ``some`` of them; the first one is 0.
+
+        Slopes (a, D) and offsets (a,).
+        """
         W, b = self.weight.detach()[self.signs == side], self.bias[self.signs == side]
         if self.rule == "sum" and not (some and len(W) > FEW):
             gates = torch.tensor(list(itertools.product((0.0, 1.0), repeat=len(W)))).to(W)
         else:
             gates = torch.cat([W.new_zeros(1, len(W)), torch.eye(len(W)).to(W)])
-        return AffinePieces(gates @ W, gates @ b)
+        return gates @ W, gates @ b
 
     def proven(self, X: Tensor, y: Tensor, *, strictly: bool = False) -> Tensor:
-        """Radii (n,) within which y f > 0 (or, ``strictly``, y f >= 0: N = 0 breaks nothing); see the head."""
+        """Radii (n,) within which y f > 0 (or, ``strictly``, y f >= 0: N = 0 breaks nothing); see the head.
+
+        Infinite where A - B is constant and > 0.
+        """
         radius = torch.zeros_like(y)
         for side in (1.0, -1.0):
-            slope, offset = self.pieces(-side)
-            other = AffinePieces(slope[1:], offset[1:]) if strictly else AffinePieces(slope, offset)
-            radius[y == side] = _distance(X[y == side], self.pieces(side, some=True), other)
+            Z, (slope, offset) = X[y == side], self.pieces(side, some=True)
+            other, level = (part[1:] if strictly else part for part in self.pieces(-side))
+            value = (Z @ slope.T + offset)[:, :, None] - (Z @ other.T + level)[:, None]
+            size = torch.cdist(slope, other, compute_mode="donot_use_mm_for_euclid_dist")
+            radius[y == side] = torch.where(value > 0, value / size, 0.0).amax(dim=1).amin(dim=1)
         return radius
 
     def inside(self) -> tuple[TwoSidedNet, Tensor]:
         """The same net in coordinates X Q' of the span of its neurons, and Q (q, D): no attack gains by leaving it."""
         Q = torch.linalg.qr(self.weight.detach().T).Q.T
         return TwoSidedNet(self.weight.detach() @ Q.T, self.bias, self.signs, self.rule), Q
-
-
-def _distance(X: Tensor, own: AffinePieces, other: AffinePieces) -> Tensor:
-    """min_B max_A (A(x) - B(x))_+ / |A - B|, (n,); infinite where A - B is constant and > 0."""
-    value = (X @ own.slope.T + own.offset)[:, :, None] - (X @ other.slope.T + other.offset)[:, None]
-    size = torch.cdist(own.slope, other.slope, compute_mode="donot_use_mm_for_euclid_dist")
-    return torch.where(value > 0, value / size, 0.0).amax(dim=1).amin(dim=1)
 
 
 @final
@@ -143,7 +137,10 @@ def radii(net: TwoSidedNet, test: Dataset, train: Dataset, seed: int = 0) -> tup
     small, Q = net.inside()
     X, y = test.rows() @ Q.T, test.y
     if net.rule == "sum" and not net.bias.any():
-        both = bracket(_as_polyrelu_net(small), X, y, tol=1e-2, budget=Budget(nodes=60))
+        weight = small.weight.detach()
+        same = PolyReLUNet(weight.shape[1], len(weight), 1, init="zeros", dtype=weight.dtype)
+        same.weight.data, same.output.data = weight, net.signs.to(weight)[None]
+        both = bracket(same, X, y, tol=1e-2, budget=Budget(nodes=60))
         return both.lower, both.upper
     lower, pool = small.proven(X, y), Dataset(train.rows() @ Q.T, train.y)
     upper = torch.full_like(lower, torch.inf)
@@ -152,13 +149,6 @@ def radii(net: TwoSidedNet, test: Dataset, train: Dataset, seed: int = 0) -> tup
         if bool(left.any()):
             upper[left] = strongest(small, X[left], y[left], more * lower[left], pool=pool, seed=seed).radius
     return lower, upper
-
-
-def _as_polyrelu_net(net: TwoSidedNet) -> PolyReLUNet:
-    weight = net.weight.detach()
-    same = PolyReLUNet(weight.shape[1], len(weight), 1, init="zeros", dtype=weight.dtype)
-    same.weight.data, same.output.data = weight, net.signs.to(weight)[None]
-    return same
 
 
 def right(f: Tensor, y: Tensor) -> float:

@@ -224,17 +224,8 @@ def batches(profile: Profile, seed: int) -> Measured:
     """The same by SGD; at quick size ten times the rate and a tenth of the steps."""
     data = zero_or_one(profile)
     faster, batch, every = (10, 32, 1) if profile == "quick" else (1, 2000, 4)
-    run = descend(
-        _small_net(data.dim, seed),
-        data,
-        method="sgd",
-        rate=RATE * faster,
-        batch=batch,
-        until=0.05,
-        steps=ITERATIONS // faster,
-        every=every,
-        seed=seed,
-    )
+    net, rate, steps = _small_net(data.dim, seed), RATE * faster, ITERATIONS // faster
+    run = descend(net, data, method="sgd", rate=rate, batch=batch, until=0.05, steps=steps, every=every, seed=seed)
     turned = phases(run)
     assert turned.aligned is not None and turned.fallen is not None and turned.grown is not None
     values = {

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from polyrelu.claims.experiment import Measured, experiment
 from polyrelu.claims.mv25 import sizes
+from polyrelu.claims.mv25.phases import distances
 from polyrelu.claims.profile import Profile
 from polyrelu.claims.quantity import Values
 from polyrelu.claims.setups.mixture_nets import TEST_SEED
@@ -49,8 +50,7 @@ def rate(profile: Profile, seed: int, alpha: float) -> Measured:
     fallen = flow(net, data, loss="squared", until=Until(loss=0.05))
     times = [fallen.time + APART * look for look in range(1, LOOKS + 1)]
     out = flow(fallen.net, data, loss="squared", until=Until(time=times[-1]), record=times, after=fallen)
-    ideal = CentreClassifier(mixture.centres, mixture.labels, P)
-    found = [dist(one, ideal, c=1.0).value for _, one in sorted(out.snapshots.items()) if isinstance(one, PolyReLUNet)]
+    found = distances(out, mixture)["distance"]
     return Measured({"smallest distance": min(found)}, {"time": times, "distance": found})
 
 
