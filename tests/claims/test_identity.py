@@ -197,7 +197,7 @@ def test_in_this_package_words_and_bounds_measure_nothing_again_and_constants_do
     claims, experiments = "claims/mv25/claims.py", "claims/mv25/phases.py"
     assert package(claims, "directions come first and norms later", "norms come later") == plain  # a sentence
     assert package(claims, '"distance at step 490", 0.04', '"distance at step 490", 0.05') == plain  # a bound
-    assert package("claims/mv25/published.py", "320: 1.0, 460: 0.0", "330: 1.0, 460: 0.0") == plain
+    assert package("claims/mv25/__init__.py", "320: 1.0, 460: 0.0", "330: 1.0, 460: 0.0") == plain
     assert package(experiments, '"""Fig. 5: alignment', '"""Figure 5: alignment') == plain  # a docstring
     assert package(experiments, "0.9)", "0.91)") != plain
     assert package(experiments, "0.91)", "0.9)") == plain
