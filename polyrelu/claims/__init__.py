@@ -17,7 +17,7 @@ from polyrelu.claims.experiment import Experiment, Measured, experiment, load_ex
 from polyrelu.claims.judge import Judgement, Number, Outcome, judge, judge_all
 from polyrelu.claims.papers import PAPERS, Paper
 from polyrelu.claims.profile import PROFILES, Profile, filled, for_profile
-from polyrelu.claims.quantity import Quantity, Values
+from polyrelu.claims.quantity import Key, Quantity, Values
 
 if TYPE_CHECKING:
     from polyrelu.claims.measure import outcomes, settings_of, sweep_of
@@ -29,6 +29,7 @@ __all__ = [
     "Claim",
     "Experiment",
     "Judgement",
+    "Key",
     "Measured",
     "Number",
     "Outcome",

@@ -13,14 +13,11 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, final
+from typing import final
 
 from polyrelu.claims.profile import Profile
 from polyrelu.claims.quantity import Key
 from polyrelu.errors import require
-
-if TYPE_CHECKING:
-    from polyrelu.claims.experiment import Experiment
 
 
 class Standing(Enum):
@@ -99,7 +96,7 @@ class Claim:
     standing: Standing
     published: str
     settings: str | Mapping[Profile, str]
-    experiment: str | Experiment
+    experiment: str
     checks: tuple[Check, ...] | Mapping[Profile, tuple[Check, ...]]
     why: tuple[Check, ...] | Mapping[Profile, tuple[Check, ...]] = ()
     reason: str | Mapping[Profile, str] = ""

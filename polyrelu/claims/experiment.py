@@ -21,6 +21,7 @@ from polyrelu.errors import InputError
 
 SUBPACKAGE = __name__.rpartition(".")[0]
 Parts = Callable[[Profile], Sequence[Mapping[str, Any]]]
+Combine = Callable[[Any], Mapping[Any, float]]
 
 
 @final
@@ -39,10 +40,6 @@ class Measured:
         object.__setattr__(self, "values", Values(self.values))
 
 
-_REGISTERED: dict[str, Experiment] = {}
-_UNREGISTERED: dict[str, Experiment] = {}  # of modules that still define claims beside experiments
-
-
 @final
 @dataclass(frozen=True)
 class Experiment:
@@ -54,15 +51,10 @@ class Experiment:
     """
 
     run: Callable[..., Measured]
-    parts: Parts = lambda profile: ({},)
-    repeats: Mapping[Profile, int] = field(default_factory=lambda: {"quick": 2, "paper": 1})
-    combine: Callable[[Any], Mapping[Any, float]] = lambda values: {}
-    needs: Callable[[Profile], str] = lambda profile: ""
-    locates: bool = False  # False only in modules whose labels still name the part
-
-    def __post_init__(self) -> None:
-        if not self.locates:
-            _UNREGISTERED[self.name] = self
+    parts: Parts
+    repeats: Mapping[Profile, int]
+    combine: Combine
+    needs: Callable[[Profile], str]
 
     @property
     def module(self) -> str:
@@ -77,9 +69,10 @@ class Experiment:
     def __call__(self, profile: Profile, seed: int, **part: Any) -> Measured:
         """Measure one part with one seed."""
         found = self.run(profile, seed, **part)
-        if not self.locates:
-            return found
         return Measured({located(key, part): value for key, value in found.values.items()}, found.data, found.note)
+
+
+_REGISTERED: dict[str, Experiment] = {}
 
 
 def together(experiment: Experiment, parts: Iterable[Measured]) -> Values:
@@ -92,11 +85,11 @@ def together(experiment: Experiment, parts: Iterable[Measured]) -> Values:
 
 def experiment(
     *,
-    over: Mapping[str, Sequence[Any] | Mapping[Profile, Sequence[Any]]] | None = None,
+    over: Mapping[str, Sequence[Any] | Mapping[Profile, Sequence[Any]]] = {},
     parts: Parts | None = None,
-    repeats: Mapping[Profile, int] | None = None,
-    combine: Callable[[Values], Mapping[Any, float]] | None = None,
-    needs: Callable[[Profile], str] | None = None,
+    repeats: Mapping[Profile, int] = {"quick": 2, "paper": 1},
+    combine: Combine = lambda values: {},
+    needs: Callable[[Profile], str] = lambda profile: "",
 ) -> Callable[[Callable[..., Measured]], Experiment]:
     """Make an experiment of a function and register it under its name.
 
@@ -106,13 +99,11 @@ def experiment(
     """
 
     def combinations(profile: Profile) -> list[dict[str, Any]]:
-        lists = [for_profile(values, profile) for values in (over or {}).values()]
-        return [dict(zip(over or {}, row, strict=True)) for row in itertools.product(*lists)]
-
-    given = {"parts": parts or combinations, "repeats": repeats, "combine": combine, "needs": needs}
+        lists = [for_profile(values, profile) for values in over.values()]
+        return [dict(zip(over, row, strict=True)) for row in itertools.product(*lists)]
 
     def register(run: Callable[..., Measured]) -> Experiment:
-        made = Experiment(run, locates=True, **{name: one for name, one in given.items() if one is not None})  # type: ignore[arg-type]
+        made = Experiment(run, parts or combinations, repeats, combine, needs)
         if made.name in _REGISTERED:
             raise ValueError(f"two experiments are named {made.name}")
         _REGISTERED[made.name] = made
@@ -121,14 +112,14 @@ def experiment(
     return register
 
 
-def load_experiment(name: str | Experiment) -> Experiment:
+def load_experiment(name: str) -> Experiment:
     """The experiment of this name; its module is imported now."""
-    if isinstance(name, Experiment):
-        return name
+    if name in _REGISTERED:
+        return _REGISTERED[name]
     module, _, function = name.rpartition(".")
     try:
         importlib.import_module(f"{SUBPACKAGE}.{module}")
-        return _REGISTERED[name] if name in _REGISTERED else _UNREGISTERED[name]
+        return _REGISTERED[name]
     except (KeyError, ModuleNotFoundError) as error:
         if isinstance(error, ModuleNotFoundError) and not f"{SUBPACKAGE}.{module}".startswith(str(error.name)):
             raise  # a library that the experiment needs

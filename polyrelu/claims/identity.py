@@ -106,10 +106,9 @@ def _tree(value: Any) -> Any:
 
 
 def _executed(nodes: Iterable[Any]) -> Iterator[Any]:
-    """Without docstrings, imports for type checkers and, where they still share a module, the claims themselves."""
+    """Without docstrings and imports for type checkers."""
     for node in nodes:
         text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
         types = isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
-        claims = isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.target.id == "CLAIMS"
-        if not (text or types or claims):
+        if not (text or types):
             yield node

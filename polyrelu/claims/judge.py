@@ -114,8 +114,7 @@ def judge(claim: Claim, profile: Profile, outcomes: Sequence[Outcome]) -> Judgem
 
 def judge_all(claims: Sequence[Claim], profile: Profile, kept: Mapping[str, Sequence[Outcome]]) -> list[Judgement]:
     """A verdict for every claim; ``kept``: what was measured, by experiment."""
-    names = [one.experiment if isinstance(one.experiment, str) else one.experiment.name for one in claims]
-    return [judge(claim, profile, kept.get(name, ())) for claim, name in zip(claims, names, strict=True)]
+    return [judge(claim, profile, kept.get(claim.experiment, ())) for claim in claims]
 
 
 def _number(quantity: Key, values: Sequence[Values], check: Check | None = None) -> Number:

@@ -5,13 +5,22 @@ import math
 import pytest
 
 from polyrelu.claims.claim import Check, Claim, Standing, Verdict, at_least, at_most, near
-from polyrelu.claims.experiment import Experiment, Measured
+from polyrelu.claims.experiment import Measured, experiment
 from polyrelu.claims.judge import Outcome, judge
 from polyrelu.errors import InputError
 
 
-def experiment(profile, seed):
+@experiment()
+def radius(profile, seed):
     return Measured({"radius": 0.7071})
+
+
+@experiment(needs=lambda profile: "needs MNIST" if profile == "paper" else "")
+def on_images(profile, seed): ...
+
+
+@experiment(combine=lambda values: {"slope": values["b"] - values["a"]})
+def slope(profile, seed): ...
 
 
 def claim(**changes):
@@ -23,7 +32,7 @@ def claim(**changes):
         "standing": Standing.PRINTED,
         "published": ".7071",
         "settings": "nothing",
-        "experiment": Experiment(experiment),
+        "experiment": radius.name,
         "checks": (near("radius", 0.7071, 0.01),),
     }
     return Claim(**{**settings, **changes})
@@ -88,16 +97,16 @@ def test_a_part_that_failed_is_told():
 
 
 def test_what_cannot_run_says_why():
-    needs = Experiment(experiment, needs=lambda profile: "needs MNIST" if profile == "paper" else "")
-    assert judge(claim(experiment=needs), "paper", []).reason == "needs MNIST"
-    assert judge(claim(experiment=needs), "paper", []).verdict is Verdict.NOT_RUN
-    assert judge(claim(experiment=needs), "quick", outcomes(0.7071)).verdict is Verdict.REPRODUCED
+    on_mnist = claim(experiment=on_images.name)
+    assert judge(on_mnist, "paper", []).reason == "needs MNIST"
+    assert judge(on_mnist, "paper", []).verdict is Verdict.NOT_RUN
+    assert judge(on_mnist, "quick", outcomes(0.7071)).verdict is Verdict.REPRODUCED
 
 
 def test_parts_are_put_together_and_combined():
-    slope = Experiment(experiment, combine=lambda values: {"slope": values["b"] - values["a"]})
     parts = [Outcome(0, {"part": name}, Measured({name: value})) for name, value in (("a", 1.0), ("b", 3.0))]
-    assert judge(claim(experiment=slope, checks=(near("slope", 2, 0),)), "quick", parts).verdict is Verdict.REPRODUCED
+    combined = claim(experiment=slope.name, checks=(near("slope", 2, 0),))
+    assert judge(combined, "quick", parts).verdict is Verdict.REPRODUCED
 
 
 def test_checks_by_profile():

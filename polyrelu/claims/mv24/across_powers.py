@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+from polyrelu.claims import Key, Quantity, Values
 from polyrelu.claims.mv24.sizes import HEAD_POWERS
-from polyrelu.claims.quantity import Key, Quantity, Values, located
+from polyrelu.claims.quantity import located
 
 
 def by_power(values: Values) -> dict[Key, list[float]]:

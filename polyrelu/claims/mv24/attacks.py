@@ -16,11 +16,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from polyrelu.claims.experiment import Measured, experiment
+from polyrelu.claims import Key, Measured, Profile, Quantity, experiment
 from polyrelu.claims.mv24 import sizes
 from polyrelu.claims.mv24.ideal import mixture_of
-from polyrelu.claims.profile import Profile
-from polyrelu.claims.quantity import Key, Quantity
 from polyrelu.claims.setups.mixture_nets import ideal
 from polyrelu.nets import PolyReLUNet
 from polyrelu.robust import bracket, curve, lengths
@@ -41,7 +39,6 @@ from polyrelu.robust.theory import HALF_GAP, average_critical_radius
 Array = NDArray[np.float64]
 RADII = np.array([0.7, 0.71, 0.75, 0.8, 0.85, 0.9, 0.95, 1.0])
 JUDGED = (2, 4)  # .75 and .85: accuracies there are judged, the others drawn
-STARTS = ("published", "random starts", "data starts")
 
 
 def half_radius(radii: Array, accuracy: Array) -> float:
@@ -58,11 +55,11 @@ def starts(profile: Profile, seed: int, p: int) -> Measured:
     data = mixture.sample(size.points, seed=seed)
     net = ideal(mixture, p)
     radii = RADII * (1 if p > 1 else average_critical_radius(mixture.clusters) / HALF_GAP)
-    attacks = (
-        PublishedPGD(steps=size.steps),
-        PGD(starts=(Random(3),)),
-        PGD(starts=(Towards(),)),
-    )
+    attacks = {
+        "published": PublishedPGD(steps=size.steps),
+        "random starts": PGD(starts=(Random(3),)),
+        "data starts": PGD(starts=(Towards(),)),
+    }
     truth = curve(bracket(net, data.rows(), data.y))
     judged = {k: float(f"{radii[k]:.3g}") for k in JUDGED}
     values: dict[Key, float] = {
@@ -71,7 +68,7 @@ def starts(profile: Profile, seed: int, p: int) -> Measured:
     }
     values |= {Quantity("true accuracy", radius=r): truth.attacked(float(radii[k])) for k, r in judged.items()}
     curves = {"radii": radii, "certified": truth.certified(radii), "attacked": truth.attacked(radii)}
-    for name, attack in zip(STARTS, attacks, strict=True):
+    for name, attack in attacks.items():
         broken = [attack(net, data.rows(), data.y, radius=r, pool=data, seed=seed).success for r in radii.tolist()]
         curves[name] = np.array([1 - float(found.double().mean()) for found in broken])
         values[Quantity("r50", attack=name)] = half_radius(radii, curves[name])

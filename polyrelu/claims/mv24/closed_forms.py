@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from torch import Tensor
 
-from polyrelu.claims.experiment import Measured, experiment
+from polyrelu.claims import Measured, Profile, experiment
 from polyrelu.claims.mv24 import sizes
 from polyrelu.claims.mv24.ideal import mixture_of
-from polyrelu.claims.profile import Profile
 from polyrelu.nets import AverageClassifier, CentreClassifier
 from polyrelu.robust import Budget, average_radius, bracket, centre_radius, dist, relative_gaps
 
@@ -26,16 +25,15 @@ POWERS = (2.5, 3.0, 4.0, 6.0)
 @experiment()
 def closed_forms(profile: Profile, seed: int) -> Measured:
     """min(s/sqrt(K1), (s-t)/sqrt(K)) for F and the scalar problems for F^(p), against brackets and SLSQP."""
-    size = sizes.CLOSED_FORMS[profile]
     mixture, generator = mixture_of(10, 10, 0.0), torch.Generator().manual_seed(seed)
     centres, labels = mixture.centres, mixture.labels
-    X = torch.randn(size.points, 10, generator=generator, dtype=torch.float64)
+    X = torch.randn(sizes.GAUSSIAN_POINTS[profile], 10, generator=generator, dtype=torch.float64)
     net = AverageClassifier(centres, labels)
     X = X[net(X) != 0]
     found, exact = bracket(net, X, net(X).sign(), tol=1e-7), average_radius(X, net(X).sign(), centres, labels)
     apart = torch.maximum(found.upper / exact - 1, 1 - found.lower / exact).abs().amax()
     values = {"largest relative error for F": float(apart), "largest gap": float(relative_gaps(found).max())}
-    errors, proofs, Z = list[float](), list[float](), X[: size.cases]
+    errors, proofs, Z = list[float](), list[float](), X[: sizes.SOLVED[profile]]
     for p in POWERS:
         centre = CentreClassifier(centres, labels, p)
         y = centre(Z).sign()

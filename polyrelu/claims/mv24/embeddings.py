@@ -20,11 +20,9 @@ from typing import Any, final
 import torch
 
 from polyrelu.bias import correlation
-from polyrelu.claims.experiment import Measured, experiment
+from polyrelu.claims import Key, Measured, Profile, Values, experiment
 from polyrelu.claims.mv24.across_powers import changes, overstated
 from polyrelu.claims.mv24.sizes import HEAD_POWERS
-from polyrelu.claims.profile import Profile
-from polyrelu.claims.quantity import Key, Values
 from polyrelu.claims.setups.digit_nets import APGD_STEPS, EpochCurves, Head, robust_accuracy
 from polyrelu.data import Dataset, read, split_part
 from polyrelu.data.images import cached

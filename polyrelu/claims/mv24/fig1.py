@@ -14,9 +14,7 @@ import torch
 from torch import Tensor
 
 from polyrelu.bias import alignment, alignment_field, stationary_directions, tangent_part
-from polyrelu.claims.experiment import Measured, experiment
-from polyrelu.claims.profile import Profile
-from polyrelu.claims.quantity import Key, Quantity
+from polyrelu.claims import Key, Measured, Profile, Quantity, experiment
 from polyrelu.data import OrthonormalMixture
 from polyrelu.nets import PolyReLUNet, unit_rows
 from polyrelu.train import Until, descend, flow

@@ -16,19 +16,16 @@ import numpy.typing as npt
 import torch
 from scipy.stats import norm
 
-from polyrelu.claims.experiment import Measured, experiment
+from polyrelu.claims import Key, Measured, Profile, Quantity, experiment
 from polyrelu.claims.mv24 import sizes
-from polyrelu.claims.profile import Profile
-from polyrelu.claims.quantity import Key, Quantity
 from polyrelu.claims.setups.power_law import slope
 from polyrelu.data import OrthonormalMixture
 from polyrelu.nets import AverageClassifier, CentreClassifier
 from polyrelu.robust import bracket, centre_radius, curve
-from polyrelu.robust.theory import (
-    average_attacked_bound,
-    centre_critical_radius,
-    centre_robust_bound,
-)
+from polyrelu.robust.theory import average_attacked_bound, centre_critical_radius, centre_robust_bound
+
+NOISY = (2.0, 3.0, 4.0)  # noise at which accuracies are not simply 1, D = 100
+THRESHOLD_POWERS = (1.0, 1.5, 2.0, 2.5, 3.0, 4.0)
 
 
 def mixture_of(dim: int, clusters: int, alpha: float) -> OrthonormalMixture:
@@ -42,7 +39,7 @@ def accuracy(profile: Profile, seed: int) -> Measured:
     """P(y F(x) > 0) and P(y F^(p)(x) > 0) (Min & Vidal 2024, Prop. 1), as shares of points."""
     values: dict[Key, float] = {}
     many = sizes.NOISY_POINTS[profile]
-    for dim, alpha, n in ((1000, 0.1, 20_000), *((100, alpha, many) for alpha in sizes.NOISY)):
+    for dim, alpha, n in ((1000, 0.1, 20_000), *((100, alpha, many) for alpha in NOISY)):
         mixture = OrthonormalMixture(dim, 6, 4, alpha)
         data = mixture.sample(n, seed=seed)
         powers = ((f"F^({p})", CentreClassifier(mixture.centres, mixture.labels, p)) for p in sizes.CENTRE_POWERS)
@@ -156,7 +153,7 @@ def threshold(profile: Profile, seed: int) -> Measured:
     for clusters in sizes.THRESHOLD_K[profile]:
         mixture = mixture_of(clusters, clusters, 0.0)
         ends, labels = mixture.centres[[0, -1]], mixture.labels[[0, -1]]
-        for p in sizes.THRESHOLD_POWERS:
+        for p in THRESHOLD_POWERS:
             found = bracket(CentreClassifier(mixture.centres, mixture.labels, p), ends, labels, tol=1e-4)
             exact = centre_radius(ends, labels, mixture.centres, mixture.labels, p).tolist()
             for side, opposite in enumerate((mixture.negative, mixture.positive)):
@@ -164,11 +161,11 @@ def threshold(profile: Profile, seed: int) -> Measured:
                 error = max(error, abs(exact[side] - formula))
                 off = max(off, 1 - float(low) / formula, float(high) / formula - 1)
                 rows.append({"p": p, "opposite": opposite, "lower": float(low), "upper": float(high)})
-    radii = {p: [row["lower"] for row in rows if row["p"] == p] for p in sizes.THRESHOLD_POWERS}
+    radii = {p: [row["lower"] for row in rows if row["p"] == p] for p in THRESHOLD_POWERS}
     values = {
         "largest error of the closed form": error,
         "largest distance of the bracket, relative": off,
-        "least proven flip radius for p ≥ 2": min(min(radii[p]) for p in sizes.THRESHOLD_POWERS if p >= 2),
+        "least proven flip radius for p ≥ 2": min(min(radii[p]) for p in THRESHOLD_POWERS if p >= 2),
         "largest found flip radius for p < 2": max(row["upper"] for row in rows if row["p"] < 2),
     }
     return Measured(values, {"centres": rows})

@@ -11,15 +11,14 @@ from itertools import pairwise
 import torch
 
 from polyrelu.bias import alignment
-from polyrelu.claims.experiment import Measured, experiment
+from polyrelu.claims import Measured, Profile, Values, experiment
 from polyrelu.claims.mv24 import sizes
-from polyrelu.claims.profile import Profile
-from polyrelu.claims.quantity import Values
 from polyrelu.claims.setups.mixture_nets import Trained, ideal, sorted_radii, trained, untrained
 from polyrelu.claims.setups.sizes import SIX_FOUR
 from polyrelu.robust import Budget, bracket, curve, dist
 from polyrelu.train import Until, flow
 
+STEEP = (3.0, 4.0, 8.0, 16.0)  # p
 SHOWN = {1.0: 300, 3.0: 40}  # rows of the colormaps; published: 300 and 20
 
 
@@ -110,12 +109,10 @@ def twenty(profile: Profile, seed: int, p: float) -> Measured:
 
 def _least_rise(values: Values) -> dict[str, float]:
     losses = values.along("p", "log10 loss")
-    return {
-        "least rise from one p to the next, to p = 8": min(losses[q] - losses[p] for p, q in pairwise(sizes.STEEP[:-1]))
-    }
+    return {"least rise from one p to the next, to p = 8": min(losses[q] - losses[p] for p, q in pairwise(STEEP[:-1]))}
 
 
-@experiment(over={"p": sizes.STEEP}, combine=_least_rise)
+@experiment(over={"p": STEEP}, combine=_least_rise)
 def steep(profile: Profile, seed: int, p: float) -> Measured:
     """log10 of the loss after the same flow time for every p: 400 (2000 steps of .2), 1000 at paper scale."""
     size = SIX_FOUR[profile]  # in float64: where nothing has been learned yet, log10 of the loss is -1e-8

@@ -8,32 +8,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from torch import Tensor, nn
-
-from polyrelu.claims.experiment import Measured, experiment
+from polyrelu.claims import Key, Measured, Profile, Quantity, Values, experiment
 from polyrelu.claims.mv24 import sizes
-from polyrelu.claims.profile import Profile
-from polyrelu.claims.quantity import Key, Quantity, Values
 from polyrelu.claims.setups.mixture_nets import ideal, sorted_radii, trained
 from polyrelu.claims.setups.sizes import SIX_FOUR
 from polyrelu.data import Dataset
 from polyrelu.nets import PolyReLUNet
 from polyrelu.robust import bracket, curve, relative_gaps
 from polyrelu.robust.attacks import PublishedPGD
-from polyrelu.robust.distance import NeuronSum, common_span, neuron_sum_of
+from polyrelu.robust.distance import common_span, neuron_sum_of
 
-
-class Inside(nn.Module):
-    """A net in coordinates of the span of its neurons: sum_j a_j relu(<z, u_j>)^p."""
-
-    def __init__(self, part: NeuronSum) -> None:
-        """``part``: directions in those coordinates."""
-        super().__init__()
-        self.part = part
-
-    def forward(self, Z: Tensor) -> Tensor:
-        """One logit for each row."""
-        return self.part.values(Z)
+LOOKS = {1.0: (0.28, 0.3, 0.32, 0.34, 0.35, 0.4), 3.0: (0.66, 0.7, 0.7071, 0.72, 0.75, 0.85)}  # radii, by p
+ATTACKED = {1.0: (0.28, 0.3, 0.32, 0.34, 0.4), 3.0: (0.7, 0.75, 0.8, 0.85, 0.9, 0.98)}  # by the published attack
 
 
 def published_accuracy(
@@ -45,9 +31,9 @@ def published_accuracy(
     """
     f, G = neuron_sum_of("f", net).strongest(), neuron_sum_of("F", F)
     basis = common_span(f, G)
-    small, X = Inside(f.inside(basis)), test.rows().double() @ basis.T
+    score, X = f.inside(basis).values, test.rows().double() @ basis.T
     attack = PublishedPGD(steps=steps)
-    return [float((~attack(small, X, test.y.double(), radius=r).success).double().mean()) for r in radii]
+    return [float((~attack(score, X, test.y.double(), radius=r).success).double().mean()) for r in radii]
 
 
 @experiment(over={"p": (1.0, 3.0)}, repeats={"quick": 1, "paper": 5})
@@ -56,11 +42,10 @@ def breaking(profile: Profile, seed: int, p: float) -> Measured:
     run = trained(SIX_FOUR[profile], p, seed)
     test = run.test(SIX_FOUR[profile].points)
     radii = bracket(run.net, test.rows(), test.y, tol=1e-4)
-    attack, tried = sizes.PUBLISHED_ATTACK[profile], sizes.ATTACKED[p]
-    line, few = curve(radii), run.test(attack.points)
-    left = published_accuracy(run.net, ideal(run.mixture, p), few, tried, attack.steps)
+    line, few, tried = curve(radii), run.test(sizes.PUBLISHED_ATTACK_POINTS[profile]), ATTACKED[p]
+    left = published_accuracy(run.net, ideal(run.mixture, p), few, tried, sizes.PUBLISHED_ATTACK_STEPS[profile])
     values: dict[Key, float] = {"median radius": line.median_radius.upper}
-    for r in sizes.LOOKS[p]:
+    for r in LOOKS[p]:
         values[Quantity("accuracy", radius=r)] = line.attacked(r)
         values[Quantity("certified accuracy", radius=r)] = line.certified(r)
     values |= {Quantity("accuracy by the published attack", radius=r): a for r, a in zip(tried, left, strict=True)}
@@ -80,15 +65,14 @@ def agree(profile: Profile, seed: int, p: float) -> Measured:
 
 
 def _widths(values: Values) -> dict[Quantity, float]:
-    bands = {p: values.along("repeat", "median radius", p=p).values() for p in sizes.LOOKS}
+    bands = {p: values.along("repeat", "median radius", p=p).values() for p in (1, 3)}
     return {Quantity("width of the band of median radii", p=p): max(band) - min(band) for p, band in bands.items()}
 
 
-def _nets(profile: Profile) -> list[dict[str, float]]:
-    return [{"p": p, "repeat": repeat} for p in sizes.LOOKS for repeat in range(sizes.REPEATS[profile])]
-
-
-@experiment(parts=_nets, combine=_widths)
+@experiment(
+    over={"p": (1.0, 3.0), "repeat": {profile: range(number) for profile, number in sizes.REPEATS.items()}},
+    combine=_widths,
+)
 def repeats(profile: Profile, seed: int, p: float, repeat: int) -> Measured:
     """The median radius of one of several nets."""
     run = trained(SIX_FOUR[profile], p, seed * sizes.REPEATS[profile] + repeat)

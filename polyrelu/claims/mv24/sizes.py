@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from polyrelu.claims.profile import Profile
+from polyrelu.claims import Profile
 from polyrelu.claims.setups.sizes import SIX_FOUR, MixtureSize
 
 ALPHAS: Mapping[Profile, tuple[float, ...]] = {  # noise at which distances to F are measured
@@ -14,10 +14,6 @@ ALPHAS: Mapping[Profile, tuple[float, ...]] = {  # noise at which distances to F
               0.2793, 0.3),
 }  # fmt: skip
 CENTRE_ALPHAS: Mapping[Profile, tuple[float, ...]] = {"quick": (0.05, 0.1), "paper": ALPHAS["paper"]}  # to F^(p)
-
-RELU_READ_AT = (0.01, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3)  # where Fig. 2a can be read
-CENTRE_READ_AT = (0.01, 0.05, 0.1, 0.2, 0.25, 0.3)
-
 
 CENTRE_DISTANCE: Mapping[Profile, MixtureSize] = {  # D = 1000 always: there the published estimator's guard bites
     "quick": MixtureSize(dim=1000, positive=6, negative=4, samples=2000, width=200),
@@ -29,28 +25,16 @@ EIGHT_TWELVE: Mapping[Profile, MixtureSize] = {
     "paper": MixtureSize(dim=1000, positive=8, negative=12, samples=20_000, width=2000, points=400),
 }
 POWERS: Mapping[Profile, tuple[float, ...]] = {"quick": (1.0, 1.5, 2.0, 2.5, 3.0, 4.0), "paper": (1.0, 2.0, 3.0, 4.0)}
-STEEP = (3.0, 4.0, 8.0, 16.0)
 STEEP_TIME: Mapping[Profile, float] = {"quick": 400.0, "paper": 1000.0}
-
-
-class AttackSize(NamedTuple):
-    """Points and steps of the published attack."""
-
-    points: int
-    steps: int
-
-
-PUBLISHED_ATTACK: Mapping[Profile, AttackSize] = {"quick": AttackSize(50, 500), "paper": AttackSize(100, 2000)}
+PUBLISHED_ATTACK_POINTS: Mapping[Profile, int] = {"quick": 50, "paper": 100}
+PUBLISHED_ATTACK_STEPS: Mapping[Profile, int] = {"quick": 500, "paper": 2000}
 AGREE: Mapping[Profile, MixtureSize] = {
     "quick": SIX_FOUR["quick"]._replace(points=20),
     "paper": SIX_FOUR["paper"]._replace(samples=500, width=100, points=200),
 }
-LOOKS = {1.0: (0.28, 0.3, 0.32, 0.34, 0.35, 0.4), 3.0: (0.66, 0.7, 0.7071, 0.72, 0.75, 0.85)}  # radii, by p
-ATTACKED = {1.0: (0.28, 0.3, 0.32, 0.34, 0.4), 3.0: (0.7, 0.75, 0.8, 0.85, 0.9, 0.98)}  # by the published attack
 REPEATS: Mapping[Profile, int] = {"quick": 3, "paper": 10}
 
 # the ideal classifiers, without training
-NOISY = (2.0, 3.0, 4.0)  # noise at which accuracies are not simply 1, D = 100
 NOISY_POINTS: Mapping[Profile, int] = {"quick": 50_000, "paper": 200_000}
 CENTRE_POWERS = (1, 2, 3, 4)
 DIRECTION_DIM: Mapping[Profile, int] = {"quick": 100, "paper": 1000}
@@ -72,7 +56,6 @@ RESISTANCE: Mapping[Profile, ClusterSize] = {
     "quick": ClusterSize(K=(4, 10, 20), dim=50, points=60),
     "paper": ClusterSize(K=(4, 10, 20, 40), dim=1000, points=200),
 }
-THRESHOLD_POWERS = (1.0, 1.5, 2.0, 2.5, 3.0, 4.0)
 THRESHOLD_K: Mapping[Profile, tuple[int, ...]] = {"quick": (10,), "paper": (10, 20)}
 CLASSIFIERS = (
     "a trained ReLU net",
@@ -90,7 +73,6 @@ BAYES: Mapping[Profile, MixtureSize] = {
     "paper": MixtureSize(dim=2000, positive=12, negative=8, samples=0, width=0, points=300),
 }
 AGREEMENT_POINTS: Mapping[Profile, int] = {"quick": 40_000, "paper": 400_000}
-AGREEMENT_POWERS = (1, 2, 3, 4, 8, 16)
 
 
 class StartSize(NamedTuple):
@@ -107,16 +89,8 @@ STARTS: Mapping[Profile, StartSize] = {  # the noise of each coordinate is the s
     "paper": StartSize(dim=1000, alpha=0.1, points=100, steps=2000),
 }
 SAME_POINTS: Mapping[Profile, int] = {"quick": 64, "paper": 512}
-
-
-class ClosedFormSize(NamedTuple):
-    """Gaussian points for F, and how many of them for each p of F^(p)."""
-
-    points: int
-    cases: int
-
-
-CLOSED_FORMS: Mapping[Profile, ClosedFormSize] = {"quick": ClosedFormSize(200, 6), "paper": ClosedFormSize(2000, 24)}
+GAUSSIAN_POINTS: Mapping[Profile, int] = {"quick": 200, "paper": 2000}  # where the radius of F is known in closed form
+SOLVED: Mapping[Profile, int] = {"quick": 6, "paper": 24}  # of them, for each p of F^(p)
 SIZE_DIM: Mapping[Profile, int] = {"quick": 100, "paper": 1000}
 
 # digits, and heads on embeddings
@@ -129,6 +103,4 @@ DIGIT_CURVE: dict[Profile, tuple[float, ...]] = {  # l-infinity
     "quick": (0.025, 0.075, 0.15),
     "paper": tuple(round(0.2 * k / 14, 4) for k in range(1, 15)),
 }
-ON_ALL_IMAGES = {"l∞": (1, 2, 3, 4), "l2": (1, 4), "l1": (1, 4)}  # p for which all images are attacked, as published
 SCALES = (0.1, 1.0, 10.0)
-SCALED_EPOCHS: dict[Profile, int] = {"quick": 30, "paper": 5}

@@ -20,8 +20,8 @@ import torch
 from torch import Tensor, nn
 
 from polyrelu.bias import feature_stable_rank
-from polyrelu.claims.profile import Profile
-from polyrelu.claims.quantity import Key, Quantity, Scalar
+from polyrelu.claims import Key, Profile, Quantity
+from polyrelu.claims.quantity import Scalar
 from polyrelu.data import Dataset, read
 from polyrelu.nets import PolyReLUNet
 from polyrelu.robust import bracket, certified_radius, check_bounds

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from polyrelu.claims.profile import Profile
+from polyrelu.claims import Profile
 from polyrelu.data.images import cached
 
 

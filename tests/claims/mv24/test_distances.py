@@ -82,7 +82,8 @@ def test_the_alphas_are_the_published_ones():
     assert alphas == tuple(round(float(alpha), 4) for alpha in np.linspace(0.01, 0.3, 15))
     assert distances.relu_distance.repeats["paper"] == distances.centre_distance.repeats["paper"] == 5
     assert len(distances.relu_distance.parts("quick")) == 3
-    assert tuple(mv24.RELU_DISTANCE) == sizes.RELU_READ_AT and tuple(mv24.CENTRE_DISTANCE) == sizes.CENTRE_READ_AT
+    assert tuple(mv24.RELU_DISTANCE) == distances.RELU_READ_AT
+    assert tuple(mv24.CENTRE_DISTANCE) == distances.CENTRE_READ_AT
 
 
 def test_the_published_curve_would_be_reproduced():

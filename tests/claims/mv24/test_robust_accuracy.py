@@ -5,7 +5,7 @@ import copy
 import pytest
 
 from polyrelu.claims import PROFILES, Quantity, Values, Verdict
-from polyrelu.claims.mv24 import robust_accuracy, sizes
+from polyrelu.claims.mv24 import robust_accuracy
 from polyrelu.claims.mv24.claims import mixture
 from polyrelu.claims.setups.mixture_nets import ideal, trained
 from polyrelu.claims.setups.sizes import SIX_FOUR
@@ -37,11 +37,11 @@ def test_few_coordinates_break_the_same_points():
 
 
 def test_the_net_of_figure_2_is_bracketed(shrunken, monkeypatch, run, quantities):
-    monkeypatch.setattr(sizes, "ATTACKED", {1.0: (0.34,), 3.0: (0.75,)})
+    monkeypatch.setattr(robust_accuracy, "ATTACKED", {1.0: (0.34,), 3.0: (0.75,)})
     values, kept = run(robust_accuracy.breaking)
     for id in ("B6", "B7"):
         assert quantities(CLAIMS[id], *PROFILES) <= set(values)
-    for p, radii in sizes.LOOKS.items():
+    for p, radii in robust_accuracy.LOOKS.items():
         for r in radii:
             certified, attacked = Quantity("certified accuracy", p=p, radius=r), Quantity("accuracy", p=p, radius=r)
             assert values[certified] <= values[attacked]

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from polyrelu.claims.claim import Claim, Standing, Verdict, at_least, at_most, near
-from polyrelu.claims.experiment import Experiment, Measured
+from polyrelu.claims.experiment import Measured, experiment
 from polyrelu.claims.judge import Outcome, judge
 from polyrelu.report.pages import About, DrawnFigure
 from polyrelu.report.paper_figures.figure import PaperFigure
@@ -27,7 +27,16 @@ ABOUT = About(
 )
 
 
-def experiment(profile, seed): ...
+@experiment()
+def measured(profile, seed): ...
+
+
+@experiment(combine=lambda values: {"sum": values["low"] + values["high"]})
+def summed(profile, seed): ...
+
+
+@experiment(needs=lambda profile: "Needs MNIST.")
+def missing(profile, seed): ...
 
 
 def claim(id, paper, checks, **more):
@@ -37,7 +46,7 @@ def claim(id, paper, checks, **more):
         sentence=f"Sentence of {id}.",
         paper=paper,
         where="Fig. 2",
-        experiment=Experiment(experiment),
+        experiment=measured.name,
         checks=checks,
         **more,
     )
@@ -52,7 +61,7 @@ def runs(id, *values, note="", **part):
 
 def judgements():
     """One claim of every verdict, a broken measurement and a failed one; judged, not painted."""
-    half, sum_of = near("half", 0.5, 0.1), Experiment(experiment, combine=lambda v: {"sum": v["low"] + v["high"]})
+    half = near("half", 0.5, 0.1)
     parts = [
         Outcome(0, {"alpha": alpha}, Measured({name: alpha}), "", f"results/B1-{name}.json", 1.0)
         for name, alpha in (("low", 0.25), ("high", 0.5))
@@ -61,18 +70,17 @@ def judgements():
         "B7", "MV25", (near("truth", 1.0, 0.05),), why=(at_most("truth", 0.1), near("attack", 1.0, 0.05)),
         expects=Verdict.ARTEFACT, reason="The attack stops early.",
     )  # fmt: skip
-    missing = Experiment(experiment, needs=lambda profile: "Needs MNIST.")
     cases = [
         (claim("A1", "MV24", (half, at_least("other", 0.9))), runs("A1", {"half": 0.5, "other": 1, "also": 1.2e-5})),
         (claim("A2", "MV24", (half,)), runs("A2", *({"half": 0.5 + d} for d in (0.02, -0.01, 0.01)), note="Mind it.")),
         (claim("A3", "ours", (half,)), runs("A3", {"half": 0.7})),  # broken: it must turn red
         (claim("A4", "LL20", (half,)), [Outcome(0, {}, None, "ValueError: no luck", "results/A4.json")]),
         (claim("A5", "LL20", (half,)), runs("A5", {"half": math.nan})),
-        (Claim(**{**vars(claim("B1", "MMV24", (near("sum", 0.75, 0.01),))), "experiment": sum_of}), parts),
+        (Claim(**{**vars(claim("B1", "MMV24", (near("sum", 0.75, 0.01),))), "experiment": summed.name}), parts),
         (artefact, runs("B7", {"truth": 0.0, "attack": 1.0})),
         (claim("E1", "LL20", (half,), standing=Standing.UNKNOWN, expects=Verdict.MEASURED, published=""),
          runs("E1", {"half": 0.45})),
-        (Claim(**{**vars(claim("E2", "LL20", (half,))), "experiment": missing}), []),
+        (Claim(**{**vars(claim("E2", "LL20", (half,))), "experiment": missing.name}), []),
         (claim("I5", "MV24", (half,), settings=HOSTILE, published=HOSTILE, reason=HOSTILE, shown=HOSTILE),
          runs('I5 "odd"', {"half": 0.5, HOSTILE: 1.0}, note=HOSTILE)),
         (claim("I6", "MV24", (near(LONG, 0.5, 0.1),), settings=LONG, published=LONG), runs("I6", {LONG: 0.5}, a=LONG)),

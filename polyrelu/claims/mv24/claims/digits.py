@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from polyrelu.claims.claim import Check, Claim, Standing, at_least, at_most, near
+from polyrelu.claims import PROFILES, Check, Claim, Profile, Quantity, Standing, at_least, at_most, near
 from polyrelu.claims.mv24 import sizes
 from polyrelu.claims.mv24.published import FIRST_RANKS, LAST_RANKS, TABLE1
 from polyrelu.claims.mv24.sizes import HEAD_POWERS as POWERS
-from polyrelu.claims.profile import PROFILES, Profile
-from polyrelu.claims.quantity import Quantity
 
 QUICK = (
     "8 × 8 digits, 1300 to train on, 64 neurons, Adam 1e-2, batches of 130, 100 epochs; the first 100 of the other "

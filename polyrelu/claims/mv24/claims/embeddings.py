@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from polyrelu.claims.claim import Claim, Standing, at_least
-from polyrelu.claims.quantity import Quantity
+from polyrelu.claims import Claim, Quantity, Standing, at_least
 
 STAND_IN = (
     "{} clusters in {} dimensions, seen through {} random ReLU features, class = cluster mod 10 (a stand-in); four "

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import math
 
-from polyrelu.claims.claim import Check, Claim, Standing, Verdict, at_least, at_most, near
+from polyrelu.claims import Check, Claim, Key, Quantity, Standing, Verdict, at_least, at_most, filled, near
 from polyrelu.claims.mv24 import sizes
-from polyrelu.claims.profile import filled
-from polyrelu.claims.quantity import Key, Quantity
 from polyrelu.claims.setups.sizes import SIX_FOUR
 
 HALF_GAP = math.sqrt(2) / 2
 F_ACCURACY = {2.0: 0.937863, 3.0: 0.83077, 4.0: 0.743431}  # by alpha at D = 100, 6 + 4 clusters: the closed form
+DEEPFOOL = {
+    1: 0.707,
+    2: 0.947,
+    3: 0.984,
+    4: 0.988,
+}  # median radius by p; at p = 1 .700, and with the overshoot .714
 AGREEMENT = {1: 0.943, 2: 0.987, 3: 0.995, 4: 0.998}  # of F^(p) with f* on 4000 points, another program
 
 
@@ -41,10 +45,7 @@ CLAIMS: tuple[Claim, ...] = (
         experiment="mv24.ideal.accuracy",
         checks=(  # .01 is five deviations of the share among 50 000 points
             at_least(Quantity("accuracy", of="F", dim=1000, alpha=0.1), 0.9999),
-            *(
-                expected(Quantity("accuracy", of="F", dim=100, alpha=alpha), share, 0.01)
-                for alpha, share in F_ACCURACY.items()
-            ),
+            *(expected(Quantity("accuracy", of="F", dim=100, alpha=a), share, 0.01) for a, share in F_ACCURACY.items()),
         ),
     ),
     Claim(
@@ -244,9 +245,8 @@ CLAIMS: tuple[Claim, ...] = (
             near(Quantity("r50", p=3, side="attacked"), 0.92, 0.03),
         ),
         why=(
-            near(
-                Quantity("r50", p=3, attack="published"), 0.92, 0.06
-            ),  # .89 at α = .1, .96 at the code's α = .01: between them
+            # .89 at α = .1, .96 at the code's α = .01: between them
+            near(Quantity("r50", p=3, attack="published"), 0.92, 0.06),
             at_least(Quantity("accuracy", p=3, radius=0.75, attack="published"), 0.95, published=1.0),
             at_least(Quantity("accuracy", p=3, radius=0.85, attack="published"), 0.8, published=1.0),
             at_least(Quantity("r50", p=4, attack="published"), 0.93),
@@ -279,12 +279,7 @@ CLAIMS: tuple[Claim, ...] = (
             *(at_least(Quantity("share proven to within 2e-4", p=p), 0.95) for p in sizes.CENTRE_POWERS),
             *(at_least(Quantity("accuracy at .8, PGD on cross-entropy", p=p), 0.99) for p in sizes.CENTRE_POWERS),
             *(at_most(Quantity("accuracy at .8, PGD on margins from data", p=p), 0.0) for p in sizes.CENTRE_POWERS),
-            expected(
-                Quantity("median radius, DeepFool", p=1), 0.707, 0.015
-            ),  # without the overshoot .700, with it .714
-            expected(Quantity("median radius, DeepFool", p=2), 0.947, 0.015),
-            expected(Quantity("median radius, DeepFool", p=3), 0.984, 0.015),
-            expected(Quantity("median radius, DeepFool", p=4), 0.988, 0.015),
+            *(expected(Quantity("median radius, DeepFool", p=p), radius, 0.015) for p, radius in DEEPFOOL.items()),
         ),
     ),
     Claim(
@@ -295,7 +290,7 @@ CLAIMS: tuple[Claim, ...] = (
         where="closed form",
         standing=Standing.DERIVED,
         published="relative error below 1e-6",
-        settings=filled("{points} Gaussian points, K = 10 (6+4), bracket to 1e-7", sizes.CLOSED_FORMS),
+        settings=filled("{points} Gaussian points, K = 10 (6+4), bracket to 1e-7", points=sizes.GAUSSIAN_POINTS),
         experiment="mv24.closed_forms.closed_forms",
         checks=(at_most("largest relative error for F", 1e-6), at_most("largest gap", 2e-7)),
     ),
@@ -308,7 +303,7 @@ CLAIMS: tuple[Claim, ...] = (
         published="relative error below 1e-6",
         settings=filled(
             "p = 2.5, 3, 4, 6, {cases} Gaussian points for each, K = 10, against SLSQP from 8 to 10 starts and proofs",
-            sizes.CLOSED_FORMS,
+            cases=sizes.SOLVED,
         ),
         experiment="mv24.closed_forms.closed_forms",
         checks=(
