@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import itertools
-import shutil
 import sys
 from pathlib import Path
 
 import pytest
 
 from polyrelu.claims import catalogue, load_experiment
+from polyrelu.claims import identity as identity_module
 from polyrelu.claims.identity import ROOT, _read, code_identity, modules_of
 from polyrelu.train import flow
 
@@ -168,39 +168,62 @@ def test_no_experiment_depends_on_claims_published_numbers_or_pages():
 
 
 @pytest.fixture
-def package(tmp_path):
-    """package(file, old, new): the identity of an experiment in a copy of this package where one file has other text.
+def before_and_after(tmp_path, monkeypatch):
+    """before_and_after(experiment, file, old, new): its identity in this package, and where one file has other text."""
 
-    Changes add up; without arguments, that of the copy as it is.
-    """
-    shutil.copytree(ROOT / "polyrelu", tmp_path / "polyrelu", ignore=lambda folder, names: {
-        name for name in names if "." in name and not name.endswith(".py")
-    })  # fmt: skip
+    def identities(experiment, file, old, new):
+        module = f"polyrelu.claims.{experiment}"
+        before, text = code_identity(module), (ROOT / "polyrelu" / file).read_text(encoding="utf-8")
+        assert old in text
+        path = tmp_path / "polyrelu" / file
+        path.parent.mkdir(parents=True)
+        path.write_text(text.replace(old, new), encoding="utf-8")
+        changed = ".".join(path.relative_to(tmp_path).with_suffix("").parts)
 
-    def identity_after(file="", old="", new=""):
-        if file:
-            path = tmp_path / "polyrelu" / file
-            text = path.read_text(encoding="utf-8")
-            assert old in text
-            path.write_text(text.replace(old, new), encoding="utf-8")
-        _read.cache_clear()
-        return code_identity("polyrelu.claims.mv25.phases", tmp_path)
+        def read(root, name):
+            return _read.__wrapped__(tmp_path, name) if name == changed else _read(root, name)
 
-    return identity_after
+        monkeypatch.setattr(identity_module, "_read", read)
+        return before, code_identity(module)
+
+    return identities
 
 
-def test_in_this_package_words_and_bounds_measure_nothing_again_and_constants_do(package):
-    plain = package()
-    assert plain == code_identity("polyrelu.claims.mv25.phases")
-    claims, experiments = "claims/mv25/claims.py", "claims/mv25/phases.py"
-    assert package(claims, "directions come first and norms later", "norms come later") == plain  # a sentence
-    assert package(claims, '"distance at step 490", 0.04', '"distance at step 490", 0.05') == plain  # a bound
-    assert package("claims/mv25/__init__.py", "320: 1.0, 460: 0.0", "330: 1.0, 460: 0.0") == plain
-    assert package(experiments, '"""Fig. 5: alignment', '"""Figure 5: alignment') == plain  # a docstring
-    assert package(experiments, "0.9)", "0.91)") != plain
-    assert package(experiments, "0.91)", "0.9)") == plain
-    assert package("claims/mv25/sizes.py", "10_000)", "10_001)") != plain
-    assert package("claims/mv25/sizes.py", "10_001)", "10_000)") == plain
-    first = "from __future__ import annotations\n"
-    module = Path(sys.modules[flow.__module__].__file__).relative_to(ROOT / "polyrelu")
-    assert package(module, first, f"{first}ADDED = 1\n") != plain
+FLOW = str(Path(sys.modules[flow.__module__].__file__).relative_to(ROOT / "polyrelu"))
+FUTURE = "from __future__ import annotations\n"
+
+
+@pytest.mark.parametrize(
+    ("experiment", "file", "old", "new"),
+    [
+        # a sentence
+        ("mv25.phases", "claims/mv25/claims.py", "directions come first and norms later", "norms come later"),
+        ("mv24.robust_accuracy", "claims/mv24/claims/mixture.py", "keeps robust accuracy 1", "stays right"),
+        # a bound
+        ("mv25.phases", "claims/mv25/claims.py", '"distance at step 490", 0.04', '"distance at step 490", 0.05'),
+        ("mv24.robust_accuracy", "claims/mv24/claims/mixture.py", "radius=0.75), 0.02)", "radius=0.75), 0.03)"),
+        # a published number
+        ("mv25.phases", "claims/mv25/__init__.py", "320: 1.0, 460: 0.0", "330: 1.0, 460: 0.0"),
+        # a docstring: of the experiment, of what makes it one, of a claim, of a function that it calls
+        ("mv25.phases", "claims/mv25/phases.py", '"""Fig. 5: alignment', '"""Figure 5: alignment'),
+        ("mv25.phases", "claims/experiment.py", '"""Measure one part with one seed."""', '"""Measure a part."""'),
+        ("mv24.robust_accuracy", "claims/claim.py", '"""One sentence of a paper', '"""A sentence of a paper'),
+        ("mv25.phases", FLOW, FUTURE, f'"""Again."""\n{FUTURE}'),
+    ],
+)
+def test_in_this_package_words_and_bounds_measure_nothing_again(before_and_after, experiment, file, old, new):
+    before, after = before_and_after(experiment, file, old, new)
+    assert after == before
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new"),
+    [
+        ("claims/mv25/phases.py", "0.9)", "0.91)"),
+        ("claims/mv25/sizes.py", "10_000)", "10_001)"),
+        (FLOW, FUTURE, f"{FUTURE}ADDED = 1\n"),
+    ],
+)
+def test_in_this_package_code_and_constants_measure_again(before_and_after, file, old, new):
+    before, after = before_and_after("mv25.phases", file, old, new)
+    assert after != before
