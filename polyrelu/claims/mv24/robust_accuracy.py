@@ -65,7 +65,7 @@ def agree(profile: Profile, seed: int, p: float) -> Measured:
 
 
 def _widths(values: Values) -> dict[Quantity, float]:
-    bands = {p: values.along("repeat", "median radius", p=p).values() for p in (1, 3)}
+    bands = {p: values.along("repeat", "median radius", p=p).values() for p in (1.0, 3.0)}
     return {Quantity("width of the band of median radii", p=p): max(band) - min(band) for p, band in bands.items()}
 
 
