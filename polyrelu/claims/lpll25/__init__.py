@@ -5,7 +5,6 @@ Here, what Fig. 3 shows, read off: robust accuracy by l2 radius; and what figure
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 
 from polyrelu.claims.lpll25.sizes import (
@@ -17,6 +16,7 @@ from polyrelu.claims.lpll25.sizes import (
     NETS,
     ODDS,
     OWN,
+    PUBLISHED_DIM,
     READ_OUT,
     STRONGEST,
     SUM,
@@ -29,23 +29,21 @@ __all__ = [
     "AVERAGED",
     "CLUSTERS",
     "DECOUPLED",
-    "DIM",
     "FIG3",
     "FIG3_IMAGES",
     "LOGIT",
     "NETS",
     "ODDS",
     "OWN",
+    "PUBLISHED_DIM",
     "READ_OUT",
     "STRONGEST",
     "SUM",
     "SUMMED",
     "TEN",
     "TWO",
-    "multiple",
 ]
 
-DIM = 3072
 _DECOUPLED = {34: 1.0, 36: 0.86, 38: 0.35, 40: 0.15, 42: 0.04, 44: 0.0}
 FIG3: Mapping[str, Mapping[int, float]] = {  # left, d = 3072; the curve of cluster labels beside both read-outs
     AVERAGED: {12: 1.0, 14: 0.90, 16: 0.31, 18: 0.02, 20: 0.0},
@@ -62,8 +60,3 @@ FIG3_IMAGES: Mapping[str, Mapping[str, Mapping[float, float]]] = {  # middle and
         TWO: {0.08: 0.946, 0.24: 0.845, 0.4: 0.676, 0.56: 0.506, 0.8: 0.312},
     },
 }
-
-
-def multiple(radius: float) -> str:
-    """A radius of Fig. 3, left, as a multiple of sqrt(d): ".613√d"."""
-    return f"{radius / math.sqrt(DIM):.3f}√d".lstrip("0")

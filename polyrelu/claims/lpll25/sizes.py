@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, final
@@ -26,6 +27,12 @@ class Recipe(NamedTuple):
 
 RECIPES: Mapping[Profile, Recipe] = {"quick": Recipe(512, 500, 0.005, 200), "paper": Recipe(3072, 1000, 0.001, 100)}
 NEVER = 1e-30  # a loss that ends no run
+PUBLISHED_DIM = 3072
+READ_AT: Mapping[str, tuple[int, ...]] = {  # radii at which Fig. 3, left, is read off
+    AVERAGED: (12, 14, 16, 18, 20),
+    SUMMED: (34, 36, 38, 40, 42, 44),
+    LARGEST: (34, 36, 38, 40, 42, 44),
+}
 POINTS: Mapping[Profile, int] = {"quick": 200, "paper": 400}
 SPLITS = ((5, 5), (6, 4), (9, 1))  # K1 + K2 clusters of the ideal nets
 CLUSTERS = (4, 8, 16, 32)
@@ -76,3 +83,8 @@ LINEAR_RULE: Mapping[Profile, MixtureSize] = {
     "quick": MixtureSize(dim=100, positive=6, negative=4, samples=1000, width=0, points=500),
     "paper": MixtureSize(dim=1000, positive=6, negative=4, samples=20_000, width=0, points=2000),
 }
+
+
+def multiple(radius: float) -> str:
+    """A radius of Fig. 3, left, as a multiple of sqrt(d): ".613√d"."""
+    return f"{radius / math.sqrt(PUBLISHED_DIM):.3f}√d".lstrip("0")

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from polyrelu.claims import PAPERS, PROFILES, Measured, Outcome, Quantity, Verdict, for_profile, judge, load_experiment
-from polyrelu.claims.lpll25 import FIG3, multiple, sizes
+from polyrelu.claims.lpll25 import FIG3, sizes
 from polyrelu.claims.lpll25 import mixture as experiments
 from polyrelu.claims.lpll25.claims import mixture
 from polyrelu.claims.lpll25.nets import trained_pair
@@ -21,7 +21,7 @@ def test_slopes_over_margins_of_the_ideal_nets():
 
 
 def test_the_published_radii_in_units_of_the_dimension():
-    assert [multiple(r) for r in (16, 34, 38)] == [".289√d", ".613√d", ".686√d"]
+    assert [sizes.multiple(r) for r in (16, 34, 38)] == [".289√d", ".613√d", ".686√d"]
 
 
 def test_these_are_the_claims():
@@ -87,9 +87,10 @@ def test_the_claim_holds_at_any_size(id, kept):
 def test_proofs_stay_below_attacks(kept):
     values = kept["lpll25.mixture.curves"][0].measured.values
     for name in sizes.NETS:
+        assert sizes.READ_AT[name] == tuple(FIG3[name])
         for radius in FIG3[name]:
             proven, attacked, climbed = (
-                values[Quantity("accuracy", net=name, radius=multiple(radius), way=way)]
+                values[Quantity("accuracy", net=name, radius=sizes.multiple(radius), way=way)]
                 for way in ("proven", "attacked", sizes.READ_OUT)
             )
             assert proven <= attacked

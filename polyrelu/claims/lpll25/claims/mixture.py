@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from polyrelu.claims.claim import Check, Claim, Standing, Verdict, at_least, at_most, near
-from polyrelu.claims.lpll25 import FIG3, multiple, sizes
+from polyrelu.claims.lpll25 import FIG3, sizes
 from polyrelu.claims.lpll25.sizes import AVERAGED, DECOUPLED, LARGEST, NETS, OWN, READ_OUT, SUMMED
 from polyrelu.claims.profile import filled
 from polyrelu.claims.quantity import Quantity
@@ -56,7 +56,7 @@ AVERAGES = (
 
 def _left(net: str, radius: int, way: str) -> Quantity:
     """Accuracy at a radius of Fig. 3."""
-    return Quantity("accuracy", net=net, radius=multiple(radius), way=way)
+    return Quantity("accuracy", net=net, radius=sizes.multiple(radius), way=way)
 
 
 TRUTH = (

@@ -12,7 +12,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter
 
 from polyrelu.claims import Measured, Quantity, Values
-from polyrelu.claims.lpll25 import AVERAGED, CLUSTERS, DECOUPLED, DIM, FIG3, NETS, OWN, READ_OUT, SUMMED
+from polyrelu.claims.lpll25 import AVERAGED, CLUSTERS, DECOUPLED, FIG3, NETS, OWN, PUBLISHED_DIM, READ_OUT, SUMMED
 from polyrelu.report.figures.style import BLACK, BLUE, DASHED, DOTTED, GREEN, GREY, VERMILION, canvas, figure_style
 from polyrelu.report.paper_figures import panels
 from polyrelu.report.paper_figures.figure import PaperFigure, Results, Run
@@ -81,13 +81,13 @@ def _accuracy(panel: Axes, found: Sequence[Measured]) -> None:
                     radii, np.min(shares, axis=0), np.max(shares, axis=0), color=colour, alpha=0.15, lw=0
                 )
                 panel.plot(radii, np.mean(shares, axis=0), color=colour, lw=width, alpha=alpha)
-        x = [radius / math.sqrt(DIM) for radius in FIG3[name]]
+        x = [radius / math.sqrt(PUBLISHED_DIM) for radius in FIG3[name]]
         for how, style in PGD.items():
             if found and (name, how) != (AVERAGED, OWN):
                 lines = [[*Values(one.values).along("radius", "accuracy", net=name, way=how).values()] for one in found]
                 panel.plot(x, np.mean(lines, axis=0), color=colour, lw=1.2, ls=style)
     for name, colour in ((AVERAGED, VERMILION), (SUMMED, BLACK)):
-        panels.published_marks(panel, [r / math.sqrt(DIM) for r in FIG3[name]], FIG3[name].values(), colour)
+        panels.published_marks(panel, [r / math.sqrt(PUBLISHED_DIM) for r in FIG3[name]], FIG3[name].values(), colour)
     for run in runs[:1]:
         k = run["clusters"]
         for square, words in ((1 / k, "√(d/k)"), (2 / (2 + k), "√(d/(1 + k/2))"), (0.5, "√(d/2)")):
