@@ -38,12 +38,12 @@ UNKNOWN = (
 )
 said = partial(Claim, paper="MV25", standing=Standing.PRINTED)
 plotted = partial(Claim, paper="MV25", standing=Standing.READ_OFF)
-compared = partial(plotted, where="Fig. 2", settings=FIG2, experiment="mv25.fig2.models")
+compared = partial(plotted, where="Fig. 2", settings=FIG2, experiment="mv25.robust_accuracy.models")
 started = partial(
     plotted,
     where="Fig. 7",
     settings=INITIALISATION,
-    experiment="mv25.initialisation.starts",
+    experiment="mv25.robust_accuracy.starts",
     expects={"quick": Verdict.REPRODUCED, "paper": Verdict.DIFFERS},
 )
 phases = partial(plotted, where="Fig. 5", settings=PHASES, experiment="mv25.phases.random_start")
@@ -163,7 +163,7 @@ CLAIMS: tuple[Claim, ...] = (
         published="median cosine ≈ 1 at step ≈ 175 instead of ≈ 260: a share of .67",
         settings="D=1000, 5+5 clusters, α=.1, n=5000, p=3, squared loss, start 1e-7, as published; h=200 is ours; by "
         "gradient flow, .4 of which is a step (rate .2, plotted loss without the ½)",
-        experiment="mv25.initialisation.nudged_start",
+        experiment="mv25.phases.nudged_start",
         checks=(at_most(Quantity("share of the random start's time", reading="as printed"), 0.8, 0.67),),
         why=(
             at_least(Quantity("share of the random start's time", reading="as printed"), 0.9),

@@ -1,4 +1,4 @@
-"""Crossings, cluster sums and starts are exact; verdicts turn with their numbers."""
+"""Crossings, cluster sums and starts are exact, a nudge turns what it should; verdicts turn with their numbers."""
 
 import math
 
@@ -22,10 +22,11 @@ def shrunken(monkeypatch):
     size = MixtureSize(dim=20, positive=5, negative=5, samples=200, width=30)
     monkeypatch.setattr(sizes, "PHASES", {"quick": size})
     monkeypatch.setattr(sizes, "LOOKS", {"quick": (240, 400, 480, 900)})
+    monkeypatch.setattr(sizes, "NUDGED", MixtureSize(dim=100, positive=5, negative=5, samples=300, width=40))
 
 
 def test_every_claim_is_said_in_full():
-    assert list(CLAIMS) == ["B13", "B14", "B17", "B19", "B20", "B30"]
+    assert list(CLAIMS) == ["B15", "B13", "B14", "B17", "B19", "B20", "B30"]
     for claim in CLAIMS.values():
         assert claim.sentence.endswith(".")
         for profile in PROFILES:
@@ -74,10 +75,15 @@ def test_experiments_give_the_numbers_they_are_judged_by(shrunken, run, quantiti
     assert quantities(CLAIMS["B20"], "quick") <= set(values)
     assert values[Quantity("sign flips of v", finer=1)] == 0
     assert values["change, coarse / 4 times finer"] > 2.5
+    values, kept = run(phases.nudged_start)
+    assert quantities(CLAIMS["B15"], *PROFILES) <= set(values)
+    steps = values.along("reading", "step of median cosine .9")
+    assert steps["of a unit weight"] < steps["none"]
+    assert len(drawn_phases.FIGURES[1].draw({phases.nudged_start.name: kept}).axes) == 3
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-@pytest.mark.parametrize("id", list(CLAIMS))
+@pytest.mark.parametrize("id", [id for id in CLAIMS if id != "B15"])
 def test_one_wrong_number_turns_the_verdict(id, profile, verdict, inside, outside):
     claim = CLAIMS[id]
     checks = for_profile(claim.checks, profile)
@@ -88,3 +94,26 @@ def test_one_wrong_number_turns_the_verdict(id, profile, verdict, inside, outsid
         order = check.quantity == "change, coarse / 4 times finer"
         worse = {Quantity(CHANGE, finer=4): 1e-6} if order else {check.quantity: outside(check)}
         assert verdict(claim, profile, good | worse) is Verdict.DIFFERS
+
+
+def test_the_unit_nudge_turns_a_long_weight_as_5_percent_turn_a_unit_one():
+    dim = 400
+    u, mu = torch.eye(dim)[0], torch.eye(dim)[1]
+    unit = u + 0.05 * (mu - u)
+    d, w = phases.unit_nudge(dim), math.sqrt(dim) * u
+    long = w + d * (mu - w)
+    assert torch.cosine_similarity(unit, long, dim=0) == pytest.approx(1, abs=1e-6)
+    assert phases.unit_nudge(1000) == pytest.approx(0.625, abs=5e-4)
+
+
+def test_the_nudge_is_an_artefact_only_while_the_other_reading_explains_it(verdict):
+    claim = CLAIMS["B15"]
+    steps = {"none": 240.0, "as printed": 238.0, "of a unit weight": 180.0}
+
+    def judged(**changed):
+        values = {Quantity("step of median cosine .9", reading=one): step for one, step in (steps | changed).items()}
+        return verdict(claim, "paper", values)
+
+    assert judged() is Verdict.ARTEFACT
+    assert judged(**{"as printed": 160.0}) is Verdict.REPRODUCED
+    assert judged(**{"of a unit weight": 235.0}) is Verdict.DIFFERS

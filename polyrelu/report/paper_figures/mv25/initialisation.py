@@ -27,7 +27,7 @@ LATER = "polynomial, small, trained on"
 @figure_style()
 def initialisation(results: Results) -> Figure:
     """Robust accuracy against radius: what is proven, what is attacked, the unproven between them."""
-    runs = runs_of(results, "mv25.initialisation.starts")
+    runs = runs_of(results, "mv25.robust_accuracy.starts")
     figure = canvas((10, 5.4), "The start decides: only small pReLU nets reach √2/2")
     for column, size in enumerate(("small", "large")):
         panel = figure.add_axes((0.065 + 0.48 * column, 0.3, 0.44, 0.53))

@@ -28,7 +28,7 @@ COLOURS = dict(zip(MODELS, (BLUE, BLUE, VERMILION, BLACK, GREEN, GREEN, PURPLE, 
 @figure_style()
 def compared(results: Results) -> Figure:
     """Robust accuracy of six classifiers."""
-    runs = panels.runs_of(results, "mv25.fig2.models")
+    runs = panels.runs_of(results, "mv25.robust_accuracy.models")
     figure = canvas((10, 5.2), "Of these only pReLU with p = 3 can hold as far as Bayes (12 + 8 sub-classes)")
     panel = figure.add_axes((0.075, 0.25, 0.9, 0.6))
     radii = np.linspace(0, 1, 2001)

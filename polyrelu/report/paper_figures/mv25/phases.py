@@ -40,7 +40,7 @@ def random_start(results: Results) -> Figure:
 @figure_style()
 def nudged_start(results: Results) -> Figure:
     """Fig. 6 in the reading that gives its times, and the random start with the same weights beside it."""
-    runs = runs_of(results, "mv25.initialisation.nudged_start")
+    runs = runs_of(results, "mv25.phases.nudged_start")
     *others, plotted = (select(runs, nudge=part) for part in sorted({run["nudge"] for run in runs}))
     figure = canvas((8, 7.6), "Nudged start: neurons that begin nearer to a centre align sooner")
     grid = figure.add_gridspec(3, 1, left=0.095, right=0.97, top=0.9, bottom=0.075, hspace=0.42)
