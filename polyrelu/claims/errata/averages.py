@@ -11,11 +11,12 @@ from torch.nn.functional import normalize
 from polyrelu.bias import flip_radii
 from polyrelu.claims.errata import sizes
 from polyrelu.claims.experiment import Measured, experiment
+from polyrelu.claims.lpll25.nets import trained_pair
 from polyrelu.claims.lpll25.sizes import NEVER, RECIPES
 from polyrelu.claims.profile import Profile
 from polyrelu.claims.setups.mixture_nets import TEST_SEED
-from polyrelu.data import Dataset, OrthonormalMixture, parse_clusters
-from polyrelu.nets import AverageClassifier, FixedOutputNet, GroupedNet, unit_rows
+from polyrelu.data import OrthonormalMixture, parse_clusters
+from polyrelu.nets import AverageClassifier, FixedOutputNet, unit_rows
 from polyrelu.robust import average_radius, bracket
 from polyrelu.robust.attacks import CROSS_ENTROPY, PGD, Zero
 from polyrelu.train import descend
@@ -101,13 +102,10 @@ def averaging_starts(profile: Profile, seed: int, start: str) -> Measured:
 @experiment()
 def summed_readout(profile: Profile, seed: int) -> Measured:
     """The net trained on cluster labels at R = .6 sqrt(d): read-outs, directions, and the attack on its own loss."""
-    dim, n, rate, steps = RECIPES[profile]
-    mixture = OrthonormalMixture(dim, 5, 5, 1.0, scale="sqrt_dim")
-    data, test, R = mixture.sample(n, seed=seed), mixture.sample(400, seed=TEST_SEED + seed), 0.6 * math.sqrt(dim)
-    clusters = Dataset(data.rows(), data.cluster, data.cluster, data.centres)  # type: ignore[arg-type]
-    start = GroupedNet(dim, 10, 1, scale=1e-5, seed=seed)
-    net = descend(start, clusters, rate=rate, loss="cross_entropy", until=NEVER, steps=steps, every=steps).net
-    assert isinstance(net, GroupedNet) and test.cluster is not None
+    pair = trained_pair(profile, seed, dtype=torch.float32)
+    mixture, net = pair.mixture, pair.decoupled
+    test, R = mixture.sample(400, seed=TEST_SEED + seed), 0.6 * math.sqrt(mixture.dim)
+    assert test.cluster is not None
     X, y, labels, mu = test.rows(), test.y, mixture.labels, mixture.directions
 
     @torch.no_grad()

@@ -112,15 +112,17 @@ class Pair:
 
 
 @lru_cache(maxsize=2)
-def trained_pair(profile: Profile, seed: int, k: int = 10, recipe: Recipe | None = None) -> Pair:
+def trained_pair(
+    profile: Profile, seed: int, k: int = 10, recipe: Recipe | None = None, dtype: torch.dtype = torch.float64
+) -> Pair:
     """Both nets by full-batch descent from a start of deviation 1e-5; as published unless a ``recipe`` is given."""
     dim, samples, rate, steps = recipe or sizes.RECIPES[profile]
-    mixture = OrthonormalMixture(dim, k // 2, k - k // 2, 1.0, scale="sqrt_dim", dtype=torch.float64)
+    mixture = OrthonormalMixture(dim, k // 2, k - k // 2, 1.0, scale="sqrt_dim", dtype=dtype)
     data = mixture.sample(samples, seed=seed)
     assert data.cluster is not None
     by_cluster = Dataset(data.rows(), data.cluster, data.cluster, data.centres)
-    averaged = FixedOutputNet(dim, WIDTH, scale=1e-5, seed=seed, dtype=torch.float64)
-    decoupled = GroupedNet(dim, k, 1, scale=1e-5, seed=seed, dtype=torch.float64)
+    averaged = FixedOutputNet(dim, WIDTH, scale=1e-5, seed=seed, dtype=dtype)
+    decoupled = GroupedNet(dim, k, 1, scale=1e-5, seed=seed, dtype=dtype)
     how = {"rate": rate, "steps": steps, "every": steps, "until": NEVER}
     one = descend(averaged, data, loss="logistic", **how).net  # type: ignore[arg-type]
     two = descend(decoupled, by_cluster, loss="cross_entropy", **how).net  # type: ignore[arg-type]
