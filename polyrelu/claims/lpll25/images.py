@@ -1,4 +1,4 @@
-"""Ten labels or two, on images: which net is harder to fool, and heads on its features (Li et al. 2025, Figs 2c,d and 3).
+"""Ten labels or two, on images: which net is harder to fool, and heads on its features (Li et al. 2025, Figs 2 and 3).
 
     two labels           log P(+)/P(-), the net's one logit
     ten labels  (odds)   log sum_{c in +} e^f_c - log sum_{c in -} e^f_c = log P(+)/P(-)
