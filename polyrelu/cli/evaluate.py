@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -12,18 +12,12 @@ from polyrelu.cli.terminal import TerminalProgress
 from polyrelu.errors import require
 from polyrelu.workflows import EvaluationSettings, parse_radii
 
-if TYPE_CHECKING:
-    from polyrelu.workflows import Evaluation
-
-EVALUATED = (
-    "Exit status: 0 done, 2 bad input, 3 a proof exceeded an attack (our bug, please report it), 130 interrupted "
-    "(what is done is kept)."
-)
 EPILOG = (
     "Example: polyrelu evaluate runs/p3 mixture:dim=200,clusters=6+4,alpha=0.1,n=1000,seed=1 --out out/p3\n\n"
     "and: polyrelu evaluate head.safetensors embeddings.npz --limit 500 --radius 0.1,0.2 --out out/head\n\n"
     "and: polyrelu evaluate --reference p3.pt --p 3 --data mnist:validation --limit 9 --budget-nodes 1 --out out/3\n\n"
-    + EVALUATED
+    "Exit status: 0 done, 2 bad input, 3 a proof exceeded an attack (our bug, please report it), 130 interrupted "
+    "(what is done is kept)."
 )
 
 
@@ -73,11 +67,19 @@ def evaluate(
         settings = EvaluationSettings(
             file, points, norm, tol, budget_nodes, budget_seconds, seed, limit, parse_radii(radius), cross_check, p
         )
-        from polyrelu.workflows import run_evaluation
+        from polyrelu.workflows import evaluation_tables, run_evaluation
 
         with TerminalProgress(quiet) as progress:
             result = run_evaluation(settings, out, progress)
-        show_evaluation(result, as_json, quiet)
+        if as_json:
+            typer.echo(json.dumps(result.record(), indent=2, allow_nan=False))
+        else:
+            from rich.console import Console
+
+            Console(highlight=False).print(*evaluation_tables(result), sep="\n")
+        if not quiet:
+            files = "radii.csv, curve.png, curve.svg, adversarial.npz and evaluation.json"
+            typer.echo(f"polyrelu: written to {result.folder}: {files}", err=True)
 
 
 def net_and_data(words: list[str], reference: str | None, p: float | None) -> tuple[str, str]:
@@ -89,20 +91,3 @@ def net_and_data(words: list[str], reference: str | None, p: float | None) -> tu
     require(p is not None, "p", p, "a number >= 1 beside --reference, whose file does not hold it, such as --p 3")
     require(len(words) == 1, "arguments", " ".join(words) or "none", "DATA alone: the net is that of --reference")
     return reference, words[0]
-
-
-def show_evaluation(result: Evaluation, as_json: bool, quiet: bool) -> None:
-    """The tables on stdout, where the files are on stderr."""
-    if as_json:
-        typer.echo(json.dumps(result.record(), indent=2, allow_nan=False))
-    else:
-        from rich.console import Console
-
-        from polyrelu.workflows import evaluation_tables
-
-        console = Console(highlight=False)
-        for table in evaluation_tables(result):
-            console.print(table)
-    if not quiet:
-        files = "radii.csv, curve.png, curve.svg, adversarial.npz and evaluation.json"
-        typer.echo(f"polyrelu: written to {result.folder}: {files}", err=True)

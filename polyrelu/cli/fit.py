@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,7 +13,7 @@ from polyrelu.cli.terminal import TerminalProgress
 from polyrelu.errors import InputError
 
 if TYPE_CHECKING:
-    from polyrelu.workflows import FittedHead
+    from polyrelu.workflows import FitSettings
 
 EPILOG = (
     "Example: polyrelu fit embeddings.npz -o head.safetensors\n\n"
@@ -64,35 +64,24 @@ def fit(
 
         settings = FitSettings(data, out, label, power, fine, test, width, epochs, seed)
         with TerminalProgress(quiet) as progress:
-            result = run_fit(settings, progress)
-        show(result, as_json, quiet)
+            found = run_fit(settings, progress)
+        lines = [json.dumps(found, indent=2, allow_nan=False)] if as_json else summary(settings, found)
+        typer.echo("\n".join(lines))
+        if not quiet:
+            commands = [f"  {command}" for command in settings.next_commands()]
+            typer.echo("\n".join([f"polyrelu: written to {out}; next:", *commands]), err=True)
 
 
-def show(result: FittedHead, as_json: bool, quiet: bool) -> None:
-    """What was done and what it is worth, on stdout; where it is and what to do next, on stderr."""
-    found = result.record()
-    if as_json:
-        typer.echo(json.dumps(found, indent=2, allow_nan=False))
-    else:
-        for line in summary(result):
-            typer.echo(line)
-    if not quiet:
-        typer.echo(f"polyrelu: written to {found['head']}; next:", err=True)
-        for command in result.settings.next_commands():
-            typer.echo(f"  {command}", err=True)
-
-
-def summary(result: FittedHead) -> list[str]:
+def summary(settings: FitSettings, found: dict[str, Any]) -> list[str]:
     """A few lines that hide nothing: what was guessed, what was measured, on how many rows."""
-    found = result.record()
     classes = [str(one) for one in found["classes"]]
     names = ", ".join(classes[:6]) + (", ..." if len(classes) > 6 else "")
     sub = f", read out from {found['sub_classes']} sub-classes" if found["sub_classes"] else ""
-    where = f"in {result.settings.test}" if result.settings.test else "held out"
+    where = f"in {settings.test}" if settings.test else "held out"
     at = found["chosen_at_radius"]
     chosen = "" if at is None else f" (chosen by cross-validated certified accuracy at radius {at:.4g})"
     lines = [
-        f"{result.settings.data}: {found['rows']} rows to train on, {found['held_out']} {where}; {found['columns']} "
+        f"{settings.data}: {found['rows']} rows to train on, {found['held_out']} {where}; {found['columns']} "
         f"columns; {len(classes)} classes: {names}{sub}",
         *found["said"],
         f"p = {found['p']:g}{chosen}, {found['width']} neurons, {found['passes']} passes",

@@ -15,10 +15,10 @@ from polyrelu.workflows import DTYPES, LOSSES, STARTS, FlowSettings
 if TYPE_CHECKING:
     from polyrelu.workflows import FlowRun
 
-EXIT = "Exit status: 0 done, 1 stopped short of every target (files are written), 2 bad input, 130 interrupted."
 EPILOG = (
     "Example: polyrelu flow --p 3 --dim 200 --samples 4000 --width 400 --out runs/p3\n\n"
-    "and further: polyrelu flow --resume --until-loss 1e-6 --out runs/p3\n\n" + EXIT
+    "and further: polyrelu flow --resume --until-loss 1e-6 --out runs/p3\n\n"
+    "Exit status: 0 done, 1 stopped short of every target (files are written), 2 bad input, 130 interrupted."
 )
 PUBLISHED = FlowSettings()
 

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from polyrelu.cli.options import NET, OUTPUT, POINTS, Out, Quiet, Seed, option, plain_errors
 from polyrelu.cli.terminal import TerminalProgress
 
-if TYPE_CHECKING:
-    from polyrelu.workflows import Inspection
-
-INSPECTED = "Exit status: 0 done, 2 bad input, 130 interrupted (finished pictures are kept)."
 EPILOG = (
     "Example: polyrelu inspect runs/p3 mixture:dim=200,clusters=6+4,alpha=0.1,n=4000 --out out/p3\n\n"
-    "and: polyrelu inspect head.safetensors embeddings.npz --limit 5000 --out out/head\n\n" + INSPECTED
+    "and: polyrelu inspect head.safetensors embeddings.npz --limit 5000 --out out/head\n\n"
+    "Exit status: 0 done, 2 bad input, 130 interrupted (finished pictures are kept)."
 )
 
 
@@ -40,29 +37,20 @@ def inspect(
     or these data says why.
     """
     with plain_errors("lower --limit"):
-        from polyrelu.workflows import InspectionSettings, run_inspection
+        from polyrelu.workflows import InspectionSettings, inspection_table, run_inspection
 
         settings = InspectionSettings(net, data, trajectory, limit, seed)
         with TerminalProgress(quiet) as progress:
             result = run_inspection(settings, out, progress)
-        show_inspection(result, as_json, quiet)
+        if as_json:
+            typer.echo(json.dumps(result.record(), indent=2, allow_nan=False))
+        else:
+            from rich.console import Console
+            from rich.text import Text
 
-
-def show_inspection(result: Inspection, as_json: bool, quiet: bool) -> None:
-    """The headline and the table on stdout, where the files are on stderr."""
-    if as_json:
-        typer.echo(json.dumps(result.record(), indent=2, allow_nan=False))
-    else:
-        from rich.console import Console
-        from rich.text import Text
-
-        from polyrelu.workflows import inspection_table
-
-        console = Console(highlight=False)
-        console.print(
-            Text(result.title, style="bold"), Text(result.headline), inspection_table(list(result.rows)), sep="\n"
-        )
-    if not quiet:
-        files = ", ".join(name for name in result.pictures if name.endswith(".png"))
-        pictures = f" and the pictures {files} (and .svg)" if files else ""
-        typer.echo(f"polyrelu: written to {result.folder}: inspection.json, table.csv{pictures}", err=True)
+            title, table = Text(result.title, style="bold"), inspection_table(list(result.rows))
+            Console(highlight=False).print(title, Text(result.headline), table, sep="\n")
+        if not quiet:
+            files = ", ".join(name for name in result.pictures if name.endswith(".png"))
+            pictures = f" and the pictures {files} (and .svg)" if files else ""
+            typer.echo(f"polyrelu: written to {result.folder}: inspection.json, table.csv{pictures}", err=True)

@@ -53,8 +53,7 @@ def predict(
         with TerminalProgress(quiet) as progress:
             result = run_prediction(head, data, label, radius, out, progress)
         if not quiet:
-            for line in summary(result):
-                typer.echo(f"polyrelu: {line}", err=True)
+            typer.echo("\n".join(f"polyrelu: {line}" for line in summary(result)), err=True)
         if out is not None:
             typer.echo(out)
 
@@ -71,9 +70,7 @@ def summary(result: Predictions) -> list[str]:
     if len(result.radii):
         import numpy as np
 
-        middle = float(np.median(result.radii))
-        relative = (
-            "" if result.typical is None else f", {middle / result.typical:.3f} of the median distance from the mean"
-        )
+        middle, typical = float(np.median(result.radii)), result.typical
+        relative = "" if typical is None else f", {middle / typical:.3f} of the median distance from the mean"
         lines.append(f"half of the predictions hold beyond radius {middle:.4g}{relative}")
     return lines

@@ -35,9 +35,10 @@ class TerminalProgress(Progress):
         self.patience, self.interrupted = 0.0, math.inf  # seconds, and when the first Ctrl-C was seen
         self.bar: Any = None
         self.running: dict[str, tuple[str, float]] = {}
-        self.what = ""
-        self.total: int | None = None
-        self.done = self.failed = self.before = 0
+        self._begin("", None, 0, 0)
+
+    def _begin(self, what: str, total: int | None, done: int, failed: int) -> None:
+        self.what, self.total, self.done, self.failed, self.before = what, total, done, failed, done + failed
         self.began = self.last = time.monotonic()
         self.numbers: Mapping[str, Any] = {}
 
@@ -109,11 +110,6 @@ class TerminalProgress(Progress):
             left = (self.total - self.done - self.failed) * elapsed / finished
             parts += [_rate(finished / elapsed), f"{_duration(left)} left"]
         return _joined(parts, ", ")
-
-    def _begin(self, what: str, total: int | None, done: int, failed: int) -> None:
-        self.what, self.total, self.done, self.failed, self.before = what, total, done, failed, done + failed
-        self.began = self.last = time.monotonic()
-        self.numbers = {}
 
     def _close(self) -> None:
         """Take the bar away."""

@@ -1,63 +1,45 @@
-"""What the commands run: a folder for each, with its settings and what it does. Names are imported when first used."""
+"""What the commands run, with their settings; what needs torch is imported when it is first used."""
 
 from __future__ import annotations
 
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from polyrelu.workflows.evaluate.settings import EvaluationSettings, parse_radii
+from polyrelu.workflows.flow.settings import (
+    DTYPES,
+    LOSSES,
+    NET_FILE,
+    RUN_FILE,
+    STARTS,
+    TRAJECTORY_FILE,
+    FlowSettings,
+)
+from polyrelu.workflows.records import to_argv
+
 if TYPE_CHECKING:
-    from polyrelu.workflows.diagnose.run import run_diagnosis
-    from polyrelu.workflows.diagnose.settings import DiagnosisSettings
+    from polyrelu.workflows.diagnose import DiagnosisSettings, run_diagnosis
     from polyrelu.workflows.evaluate.inputs import read_net
-    from polyrelu.workflows.evaluate.run import Evaluation, run_evaluation
-    from polyrelu.workflows.evaluate.settings import EvaluationSettings, parse_radii
-    from polyrelu.workflows.evaluate.show import evaluation_tables
-    from polyrelu.workflows.fit.run import FittedHead, run_fit
-    from polyrelu.workflows.fit.settings import FitSettings
-    from polyrelu.workflows.flow.run import (
-        NET_FILE,
-        RUN_FILE,
-        TRAJECTORY_FILE,
-        FlowRun,
-        read_run_record,
-        read_trajectory,
-        resume_flow,
-        run_flow,
-    )
-    from polyrelu.workflows.flow.settings import DTYPES, LOSSES, STARTS, FlowSettings
+    from polyrelu.workflows.evaluate.run import Evaluation, evaluation_tables, run_evaluation
+    from polyrelu.workflows.fit import FitSettings, run_fit
+    from polyrelu.workflows.flow.run import FlowRun, read_run_record, read_trajectory, resume_flow, run_flow
+    from polyrelu.workflows.inspect.inputs import InspectionSettings
     from polyrelu.workflows.inspect.run import Inspection, run_inspection
-    from polyrelu.workflows.inspect.settings import InspectionSettings
     from polyrelu.workflows.inspect.table import inspection_table
     from polyrelu.workflows.predict.run import Predictions, run_prediction
-    from polyrelu.workflows.records import to_argv
-    from polyrelu.workflows.reproduce.run import Reproduction, ReproductionSettings, measure_claims, write_page
+    from polyrelu.workflows.reproduce import Reproduction, ReproductionSettings, measure_claims, write_page
 
 _MODULES = {
-    "diagnose.run": ("run_diagnosis",),
-    "diagnose.settings": ("DiagnosisSettings",),
+    "diagnose": ("DiagnosisSettings", "run_diagnosis"),
     "evaluate.inputs": ("read_net",),
-    "evaluate.run": ("Evaluation", "run_evaluation"),
-    "evaluate.settings": ("EvaluationSettings", "parse_radii"),
-    "evaluate.show": ("evaluation_tables",),
-    "fit.run": ("FittedHead", "run_fit"),
-    "fit.settings": ("FitSettings",),
-    "flow.run": (
-        "NET_FILE",
-        "RUN_FILE",
-        "TRAJECTORY_FILE",
-        "FlowRun",
-        "read_run_record",
-        "read_trajectory",
-        "resume_flow",
-        "run_flow",
-    ),
-    "flow.settings": ("DTYPES", "LOSSES", "STARTS", "FlowSettings"),
+    "evaluate.run": ("Evaluation", "evaluation_tables", "run_evaluation"),
+    "fit": ("FitSettings", "run_fit"),
+    "flow.run": ("FlowRun", "read_run_record", "read_trajectory", "resume_flow", "run_flow"),
+    "inspect.inputs": ("InspectionSettings",),
     "inspect.run": ("Inspection", "run_inspection"),
-    "inspect.settings": ("InspectionSettings",),
     "inspect.table": ("inspection_table",),
     "predict.run": ("Predictions", "run_prediction"),
-    "records": ("to_argv",),
-    "reproduce.run": ("Reproduction", "ReproductionSettings", "measure_claims", "write_page"),
+    "reproduce": ("Reproduction", "ReproductionSettings", "measure_claims", "write_page"),
 }
 
 __all__ = [
@@ -71,7 +53,6 @@ __all__ = [
     "Evaluation",
     "EvaluationSettings",
     "FitSettings",
-    "FittedHead",
     "FlowRun",
     "FlowSettings",
     "Inspection",

@@ -12,7 +12,7 @@ from typing import Any
 from polyrelu.sweep import sweepable
 from polyrelu.workflows.flow.settings import DEFAULT_LOSS, FlowSettings
 
-SUBPACKAGES = ("data", "nets", "train", "bias", "robust", "workflows.flow.settings")  # what the numbers come from
+SUBPACKAGES = ("data", "nets", "train", "bias", "robust", "workflows.flow")  # what the numbers come from
 PUBLISHED = FlowSettings()
 RADII = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
 
@@ -46,23 +46,17 @@ def mixture(
     radius, clean, certified, attacked (points > 0) : of so many fresh points, the median radius between its proof and
         its attack, and both accuracies at ``radii``
     """
-    import torch
-
     from polyrelu.bias import alignment
-    from polyrelu.data import OrthonormalMixture, parse_clusters
     from polyrelu.nets import AverageClassifier, CentreClassifier, PolyReLUNet
-    from polyrelu.robust import dist
+    from polyrelu.robust import bracket, curve, dist
     from polyrelu.train import flow
+    from polyrelu.workflows.flow.run import mixture_and_net
 
     settings = FlowSettings(
         p=p, clusters=clusters, dim=dim, samples=samples, width=width, alpha=alpha, init=init, start=start,
         nudge=nudge, loss=loss, until_loss=until_loss, rtol=rtol, dtype=dtype, seed=seed,
     )  # fmt: skip
-    kind = getattr(torch, settings.dtype)
-    mix = OrthonormalMixture(dim, *parse_clusters(clusters), alpha, dtype=kind)
-    drawn = PolyReLUNet(
-        dim, width, p, init=start, scale=init, seed=seed, centres=mix.centres, nudge=nudge, dtype=kind
-    )  # fmt: skip
+    mix, drawn = mixture_and_net(settings)
     data = mix.sample(samples, seed)
     out = flow(drawn, data, loss=loss, until=until_loss, rtol=rtol)
     net = out.net
@@ -82,20 +76,11 @@ def mixture(
         "dist_average": dist(net, AverageClassifier(mix.centres, mix.labels), seed=seed).value,
         "dist_centre": dist(net, CentreClassifier(mix.centres, mix.labels, p=p), seed=seed).value,
     }
-    return {**found, **_robustness(net, mix, points, tol, radii, seed)}
-
-
-def _robustness(net: Any, mix: Any, points: int, tol: float, radii: Sequence[float], seed: int) -> dict[str, Any]:
-    """The brackets of fresh points, in a few numbers."""
-    if not points:
-        return {}
-    from polyrelu.robust import bracket, curve
-
-    test = mix.sample(points, seed + 1)
-    line = curve(bracket(net, test.rows(), test.y, tol=tol, seed=seed))
-    return {
-        "radius": {"lower": line.median_radius.lower, "upper": line.median_radius.upper},
-        "clean": line.clean,
-        "certified": {f"{radius:g}": line.certified(radius) for radius in radii},
-        "attacked": {f"{radius:g}": line.attacked(radius) for radius in radii},
-    }
+    if points:
+        test = mix.sample(points, seed + 1)
+        line = curve(bracket(net, test.rows(), test.y, tol=tol, seed=seed))
+        found["radius"] = {"lower": line.median_radius.lower, "upper": line.median_radius.upper}
+        found["clean"] = line.clean
+        found["certified"] = {f"{radius:g}": line.certified(radius) for radius in radii}
+        found["attacked"] = {f"{radius:g}": line.attacked(radius) for radius in radii}
+    return found

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import csv
 import json
+import math
 import platform
 import shlex
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -40,21 +43,42 @@ def versions() -> dict[str, str]:
     return {"python": platform.python_version(), "torch": str(torch.__version__), "polyrelu": __version__}
 
 
-def write_record(path: Path, record: dict[str, Any]) -> None:
+def plain(value: Any) -> Any:
+    """As JSON can hold it: arrays as lists, None for infinity and NaN."""
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, Mapping):
+        return {str(key): plain(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(part) for part in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def write_record(path: Path, record: dict[str, Any], indent: int = 2, ensure_ascii: bool = True) -> None:
     """Write it, whole or not at all."""
-    lines = json.dumps(record, indent=2, allow_nan=False) + "\n"
+    lines = json.dumps(record, indent=indent, allow_nan=False, ensure_ascii=ensure_ascii) + "\n"
     write_atomically(path, lambda temporary: temporary.write_text(lines, encoding="utf-8"))
 
 
-def read_record(path: Path, kind: str, expected: str, **types: type) -> dict[str, Any]:
-    """The record of a format, with fields of these types; FileNotFoundError if there is none, others are refused."""
+def read_record(path: Path, kind: str, expected: str, **types: type) -> dict[str, Any] | None:
+    """The record of a format, with fields of these types; None if there is no file, others are refused."""
     try:
         record = parse_json(read_text(path))
     except FileNotFoundError:
-        raise
+        return None
     except (OSError, ValueError):
         record = None
     good = isinstance(record, dict) and record.get("format") == kind
     good = good and all(isinstance(record.get(name), wanted) for name, wanted in types.items())
     require(good, "out", path, expected)
     return dict(record)
+
+
+def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    """A table, whole or not at all."""
+
+    def write(temporary: Path) -> None:
+        with temporary.open("w", encoding="utf-8", newline="") as stream:
+            csv.writer(stream, lineterminator="\n").writerows([header, *rows])
+
+    write_atomically(path, write)

@@ -16,7 +16,7 @@ from polyrelu.data import split_rows
 from polyrelu.data.tables import read_table_file
 from polyrelu.estimator import PolyReLUClassifier
 from polyrelu.nets import ReadOut, load_about
-from polyrelu.workflows.fit import run as heads
+from polyrelu.workflows import fit as heads
 
 QUICK = ("--width", 12, "--epochs", 300, "--quiet")
 ROUGH = ("--width", 4, "--epochs", 5, "--quiet")

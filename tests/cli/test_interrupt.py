@@ -26,15 +26,15 @@ DROPPED = {
                  "polyrelu.workflows.evaluate.run:read_points:1", "nothing was done yet. Go on with: polyrelu evaluate"),  # noqa: E501
     "inspect": (["inspect", "{made}/net.safetensors", RECIPE, "--out", "out"], "polyrelu.workflows.inspect.run:_measured:3",  # noqa: E501
                 "interrupted while measuring the neurons; 0 picture files and inspection.json are kept. Run the same"),
-    "fit": (["fit", "{made}/rows.npz", "-o", "out/head.safetensors"], "polyrelu.workflows.fit.run:read_labelled:1", NEW),  # noqa: E501
+    "fit": (["fit", "{made}/rows.npz", "-o", "out/head.safetensors"], "polyrelu.workflows.fit:read_table:1", NEW),
     "predict": (["predict", "{made}/head.safetensors", "{made}/rows.npz", "-o", "out/p.csv"],
                 "polyrelu.workflows.predict.run:decide:1", NEW),
-    "diagnose": (["diagnose", "{made}/rows.npz", "-o", "out/page.html"], "polyrelu.workflows.diagnose.run:_subjects:1",
+    "diagnose": (["diagnose", "{made}/rows.npz", "-o", "out/page.html"], "polyrelu.workflows.diagnose:_classifiers:1",
                  "interrupted while reading the data; out/page.html is not written. The same command begins anew"),
     "export": (["export", "{made}/head.safetensors", "-o", "out/head.pt2"], "os:fsync:1", NEW),
     "explore": (["explore", "--port", "0", "--no-browser"], "polyrelu.explorer:warm_up:1",
                 "the explorer has ended; files that were saved from it are kept"),
-    "reproduce": (["reproduce", "--only", "A3", "--out", "out"], "polyrelu.workflows.reproduce.run:write_page:1",
+    "reproduce": (["reproduce", "--only", "A3", "--out", "out"], "polyrelu.workflows.reproduce:write_page:1",
                   "finished measurements are kept, and the same command goes on from there"),
     "claims list": (["claims", "list"], "polyrelu.claims.catalogue:select:1", NEW),
     "claims run": (["claims", "run", "A3", "--out", "out"], "polyrelu.cli.terminal:TerminalProgress.stage:1+",
@@ -96,7 +96,7 @@ def test_ctrl_c_while_a_library_is_being_loaded(made, tmp_path, module):
 
 def test_ctrl_c_inside_one_long_call_of_lapack(made, tmp_path):
     words = ("diagnose", made / "rows.npz", "-o", "page.html")
-    run = Command(tmp_path, *words, hold="polyrelu.workflows.diagnose.run:_subjects:1", HOLD_IN="svd")
+    run = Command(tmp_path, *words, hold="polyrelu.workflows.diagnose:_classifiers:1", HOLD_IN="svd")
     code, said = run.until("held").press().end()
     assert code == 130 and "page.html is not written" in said
 

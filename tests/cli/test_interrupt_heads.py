@@ -61,9 +61,7 @@ def test_fit_on_many_rows_stops_within_a_pass_at_the_last_whole_one(tmp_path):
 
 
 def test_fit_before_a_pass_is_complete_keeps_nothing_and_says_so(made, tmp_path):
-    run = Command(
-        tmp_path, "fit", made / "rows.npz", "-o", "head.safetensors", hold="polyrelu.workflows.fit.run:_train:1"
-    )
+    run = Command(tmp_path, "fit", made / "rows.npz", "-o", "head.safetensors", hold="polyrelu.workflows.fit:_train:1")
     code, said = run.until("held").press().end()
     assert code == 130 and f"polyrelu: interrupted; nothing is written, and {NEW}" in said
     assert list(tmp_path.iterdir()) == []

@@ -20,8 +20,8 @@ from polyrelu.data.tables import csv_parquet as _sheets
 from polyrelu.errors import InputError
 from polyrelu.estimator import PolyReLUClassifier
 from polyrelu.progress import Progress
-from polyrelu.workflows.fit import run as heads
-from polyrelu.workflows.fit.run import NOTHING
+from polyrelu.workflows import fit as heads
+from polyrelu.workflows.fit import NOTHING
 from polyrelu.workflows.predict import run as predictions
 
 NAMES = ("a", "b", "c", "d")

@@ -14,7 +14,7 @@ from polyrelu.cli import application as cli
 from polyrelu.report.figures import save_figure, trajectory_figure
 from polyrelu.robust import Bracket, curve
 from polyrelu.train import Trajectory
-from polyrelu.workflows.evaluate.checkpoints import Part, read_part, write_part
+from polyrelu.workflows.evaluate.checkpoints import BracketedRows, read_part, write_part
 from polyrelu.workflows.evaluate.run import require_same
 from polyrelu.workflows.flow.run import read_run_record, read_trajectory
 
@@ -26,7 +26,7 @@ def run(*words):
 @pytest.fixture(scope="module")
 def part():
     net, X = PolyReLUNet(4, 3, 2.0, dtype=torch.float64), torch.randn(3, 4, dtype=torch.float64)
-    return Part(0, bracket(net, X, torch.ones(3, dtype=torch.float64)), 1.0)
+    return BracketedRows(0, bracket(net, X, torch.ones(3, dtype=torch.float64)), 1.0)
 
 
 def changed(folder, **arrays):

@@ -70,14 +70,12 @@ def read_part(folder: Path, start: int, count: int, fingerprint: str) -> Bracket
 def join(parts: list[BracketedRows]) -> Bracket:
     """One bracket of all points, in the order of the rows."""
     brackets = [part.bracket for part in sorted(parts, key=lambda part: part.start)]
-    return Bracket(
-        torch.cat([bracket.lower for bracket in brackets]),
-        torch.cat([bracket.upper for bracket in brackets]),
-        torch.cat([bracket.perturbation for bracket in brackets]),
-        tuple(status for bracket in brackets for status in bracket.status),
-        brackets[0].norm,
-        torch.cat([bracket.nodes for bracket in brackets]),
+    lower, upper, perturbation, nodes = (
+        torch.cat([getattr(bracket, name) for bracket in brackets])
+        for name in ("lower", "upper", "perturbation", "nodes")
     )
+    status = tuple(status for bracket in brackets for status in bracket.status)
+    return Bracket(lower, upper, perturbation, status, brackets[0].norm, nodes)
 
 
 def _path(folder: Path, start: int) -> Path:

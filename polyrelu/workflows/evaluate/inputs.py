@@ -15,7 +15,7 @@ from polyrelu.data import Dataset, InputSchema, class_indices, read, read_table
 from polyrelu.errors import InputError, require
 from polyrelu.nets import Net, classes_from_json, load, load_about, load_reference
 from polyrelu.workflows.evaluate.settings import EvaluationSettings
-from polyrelu.workflows.flow.run import NET_FILE
+from polyrelu.workflows.flow.settings import NET_FILE
 
 
 def read_net(text: str, p: float | None = None) -> Net:
@@ -73,21 +73,12 @@ def fitted(net: Net, data: Dataset, settings: EvaluationSettings) -> tuple[Net, 
     """
     if net.dim != data.dim:
         raise InputError(f"data={settings.data}: has {data.dim} columns, but the net {settings.net} takes {net.dim}.")
-    if net.outputs == 1 and not data.binary:
-        raise InputError(
-            f"data={settings.data}: has classes 0..{data.classes - 1}, but the net {settings.net} has one logit: "
-            "expected labels +1 and -1."
-        )
-    if net.outputs > 1 and data.binary:
-        raise InputError(
-            f"data={settings.data}: has labels +1 and -1, but the net {settings.net} has {net.outputs} logits: "
-            f"expected classes 0..{net.outputs - 1}."
-        )
-    if net.outputs > 1 and data.classes > net.outputs:
-        raise InputError(
-            f"data={settings.data}: has classes 0..{data.classes - 1}, but the net {settings.net} has {net.outputs} "
-            f"logits: expected classes 0..{net.outputs - 1}."
-        )
+    if data.binary != (net.outputs == 1) or data.classes > max(2, net.outputs):
+        has = "labels +1 and -1" if data.binary else f"classes 0..{data.classes - 1}"
+        logits, takes = f"{net.outputs} logits", f"classes 0..{net.outputs - 1}"
+        if net.outputs == 1:
+            logits, takes = "one logit", "labels +1 and -1"
+        raise InputError(f"data={settings.data}: has {has}, but the net {settings.net} has {logits}: expected {takes}.")
     if net.dtype != data.dtype:
         return net.to(torch.float64), data.to(torch.float64)
     return net, data

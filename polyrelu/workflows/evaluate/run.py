@@ -5,7 +5,6 @@ DIR/parts/*.npz, each a hundred points; at the end radii.csv, curve.png, curve.s
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import json
 import time
@@ -17,20 +16,23 @@ from typing import Any, final
 
 import numpy as np
 import torch
+from rich.table import Table as Grid
+from rich.text import Text
 from torch import Tensor
 
 from polyrelu import robust
+from polyrelu.arrays import write_npz
 from polyrelu.data import Dataset
 from polyrelu.errors import require
-from polyrelu.files import output_folder, write_atomically, writing
+from polyrelu.files import output_folder, writing
 from polyrelu.nets import Net
 from polyrelu.progress import PartProgress, Progress
 from polyrelu.robust import Bracket, Budget, RobustCurve, check_norm, crosscheck, curve, relative_gaps
 from polyrelu.workflows.evaluate.checkpoints import SIZE, BracketedRows, join, read_part, write_part
 from polyrelu.workflows.evaluate.inputs import fitted, identity_of, read_net, read_points
 from polyrelu.workflows.evaluate.settings import EvaluationSettings
-from polyrelu.workflows.evaluate.table import EvaluationTable, finite, theory_marks
-from polyrelu.workflows.records import read_record, versions, write_record
+from polyrelu.workflows.evaluate.table import EvaluationTable, by_radius, overall, peers, theory_marks
+from polyrelu.workflows.records import plain, read_record, versions, write_csv, write_record
 
 FORMAT = "polyrelu-evaluation-1"
 RECORD, RADII, ADVERSARIAL, PICTURES = "evaluation.json", "radii.csv", "adversarial.npz", ("curve.png", "curve.svg")
@@ -51,7 +53,7 @@ class Evaluation:
     identity: dict[str, Any]
     bracket: Bracket
     seconds: float
-    checks: tuple[Any, ...] = ()
+    checks: tuple[crosscheck.CrossCheck, ...] = ()
 
     @cached_property
     def curve(self) -> RobustCurve:
@@ -79,7 +81,7 @@ class Evaluation:
             **_about(self.settings, self.folder, self.identity, len(self.X)),
             "status": "done",
             "table": self.table.as_json(),
-            "cross_check": [_plain(check) for check in self.checks],
+            "cross_check": [plain(asdict(check)) for check in self.checks],
             "seconds": round(self.seconds, 3),
         }
 
@@ -88,8 +90,8 @@ class Evaluation:
         from polyrelu.report.figures import robust_figure, save_figure
 
         with _writing(self.folder, len(self.X)):
-            write_atomically(self.folder / RADII, self._write_radii)
-            write_atomically(self.folder / ADVERSARIAL, self._write_adversarial)
+            self._write_radii()
+            write_npz(self.folder / ADVERSARIAL, self._adversarial())
             figure = robust_figure(self.curve, marks=self.marks, title=self._heading())
             for name in PICTURES:
                 save_figure(figure, self.folder / name)
@@ -97,9 +99,8 @@ class Evaluation:
 
     def cross_checked(self) -> Evaluation:
         """The same with the attacks of other libraries held against it, and its record written anew."""
-        found = crosscheck.cross_check(
-            self.net, self.X, self.y, self.bracket, norm=self.bracket.norm, seed=self.settings.seed
-        )
+        norm, seed = self.bracket.norm, self.settings.seed
+        found = crosscheck.cross_check(self.net, self.X, self.y, self.bracket, norm=norm, seed=seed)
         checked = replace(self, checks=tuple(found))
         with _writing(self.folder, len(self.X)):
             write_record(self.folder / RECORD, checked.record())
@@ -110,33 +111,31 @@ class Evaluation:
         lines = (f"{Path(self.settings.net).name or 'net'}, {len(self.X)} points", self.data.name)
         return "\n".join(line if len(line) <= 62 else line[:61] + "…" for line in lines)
 
-    def _write_radii(self, path: Path) -> None:
-        bracket = self.bracket
-        columns = (
-            bracket.lower.tolist(),
-            bracket.upper.tolist(),
-            relative_gaps(bracket).tolist(),
-            bracket.nodes.tolist(),
-        )
-        with path.open("w", encoding="utf-8", newline="") as stream:
-            rows = csv.writer(stream, lineterminator="\n")
-            rows.writerow(("row", "label", "lower", "upper", "gap", "status", "nodes"))
-            for row, (lower, upper, gap, nodes) in enumerate(zip(*columns, strict=True)):
-                rows.writerow((row, int(self.y[row]), lower, upper, gap, bracket.status[row].name, nodes))
+    def _write_radii(self) -> None:
+        found, labels = self.bracket, [int(label) for label in self.y]
+        numbers = (found.lower.tolist(), found.upper.tolist(), relative_gaps(found).tolist())
+        status = [status.name for status in found.status]
+        rows = zip(range(len(found)), labels, *numbers, status, found.nodes.tolist(), strict=True)
+        write_csv(self.folder / RADII, ("row", "label", "lower", "upper", "gap", "status", "nodes"), rows)
 
-    def _write_adversarial(self, path: Path) -> None:
+    def _adversarial(self) -> dict[str, Any]:
         """Of every point with a finite upper bound: the broken point itself, in float64."""
         row = self.bracket.upper.isfinite().nonzero()[:, 0]
         perturbation = self.bracket.perturbation[row].double()
-        with path.open("wb") as stream:
-            np.savez(
-                stream,
-                X_adv=(self.X[row].double() + perturbation).numpy(),
-                perturbation=perturbation.numpy(),
-                y=self.y[row].to(torch.int64).numpy(),
-                radius=self.bracket.upper[row].numpy(),
-                row=row.numpy(),
-            )
+        return {
+            "X_adv": (self.X[row].double() + perturbation).numpy(),
+            "perturbation": perturbation.numpy(),
+            "y": self.y[row].to(torch.int64).numpy(),
+            "radius": self.bracket.upper[row].numpy(),
+            "row": row.numpy(),
+        }
+
+
+def evaluation_tables(result: Evaluation) -> list[Grid | Text]:
+    """The heading, accuracies by radius where there are any, the whole, and the cross-check if there was one."""
+    by_radii = [by_radius(result.table)] if result.table.lines else []
+    checks = [peers(result.checks)] if result.checks else []
+    return [Text(result.title, style="bold"), *by_radii, overall(result.table), *checks]
 
 
 def run_evaluation(settings: EvaluationSettings, out: str | Path, progress: Progress) -> Evaluation:
@@ -164,15 +163,21 @@ def run_evaluation(settings: EvaluationSettings, out: str | Path, progress: Prog
             write_record(folder / RECORD, {**_about(settings, folder, identity, count), "status": "unfinished"})
     progress.stage("points", count, done)
     keep_points(progress, done, count, resume, waits=done < count)
-    parts = []
+    budget = Budget(nodes=settings.nodes, seconds=settings.seconds)
+    parts: list[BracketedRows] = []
     gaps: list[float] = []
     for start, before in kept.items():
         rows = slice(start + (len(before.bracket) if before else 0), min(start + SIZE, count))
         if rows.start == rows.stop:
             parts += [before] if before else []
             continue
-        part = _bracket_part(net, X[rows], y[rows], rows.start, settings, norm, data, PartProgress(progress, done))
-        new = part.bracket
+        began = time.perf_counter()
+        new = robust.bracket(
+            net, X[rows], y[rows], norm=norm, tol=settings.tol, budget=budget, pool=data, seed=settings.seed,
+            progress=PartProgress(progress, done),
+        )  # fmt: skip
+        curve(new, first_row=rows.start)  # a proof above an attack is an error at once, and never kept
+        part = BracketedRows(rows.start, new, time.perf_counter() - began)
         if before:
             part = BracketedRows(start, join([before, part]), before.seconds + part.seconds)
         with _writing(folder, done):
@@ -199,25 +204,6 @@ def keep_points(progress: Progress, done: int, count: int, resume: str, *, waits
     progress.keep(f"interrupted; {kept}. Go on with: {resume}", finishing, PATIENCE)
 
 
-def _bracket_part(
-    net: Net,
-    X: Tensor,
-    y: Tensor,
-    start: int,
-    settings: EvaluationSettings,
-    norm: float,
-    pool: Dataset,
-    progress: Progress,
-) -> BracketedRows:
-    budget = Budget(nodes=settings.nodes, seconds=settings.seconds)
-    began = time.perf_counter()
-    found = robust.bracket(
-        net, X, y, norm=norm, tol=settings.tol, budget=budget, pool=pool, seed=settings.seed, progress=progress
-    )
-    curve(found, first_row=start)  # a proof above an attack is an error at once, and never kept
-    return BracketedRows(start, found, time.perf_counter() - began)
-
-
 def _kept(folder: Path, start: int, counts: tuple[int, int], fingerprint: str) -> BracketedRows | None:
     """What is there of the part that begins at ``start``, for the points asked for or those of the time before."""
     for count in counts:
@@ -230,9 +216,8 @@ def _kept(folder: Path, start: int, counts: tuple[int, int], fingerprint: str) -
 def require_same(folder: Path, identity: dict[str, Any]) -> int:
     """The number of points this evaluation had when it was last run in the folder, 0 if never; another is refused."""
     expected = "an evaluation written by this version of polyrelu; remove it or choose another --out"
-    try:
-        record = read_record(folder / RECORD, FORMAT, expected, identity=dict)
-    except FileNotFoundError:
+    record = read_record(folder / RECORD, FORMAT, expected, identity=dict)
+    if record is None:
         return 0
     require(isinstance(record.get("points", 1), int), "out", folder / RECORD, expected)
     there, differ = record["identity"], []
@@ -258,11 +243,6 @@ def _about(settings: EvaluationSettings, folder: Path, identity: dict[str, Any],
 
 def _writing(folder: Path, done: int) -> AbstractContextManager[None]:
     return writing(folder, f"{done} points are done and kept")
-
-
-def _plain(check: Any) -> dict[str, Any]:
-    values = asdict(check)
-    return {name: finite(value) if isinstance(value, float) else value for name, value in values.items()}
 
 
 def _and(parts: list[str]) -> str:

@@ -1,16 +1,25 @@
-"""What an evaluation comes to: accuracies at a few radii, the median radius, the largest gap."""
+"""What an evaluation comes to: accuracies at a few radii, the median radius, the largest gap; and on a terminal.
+
+Numbers on a terminal are rounded so that they stay true: proofs down, attacks up.
+"""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from typing import Any, final
 
 import torch
+from rich.box import SIMPLE_HEAD
+from rich.table import Table as Grid
 
 from polyrelu.data import Dataset
-from polyrelu.robust import Bracket, RadiusRange, RobustCurve, relative_gaps
+from polyrelu.robust import Bracket, BracketStatus, RadiusRange, RobustCurve, relative_gaps
+from polyrelu.robust.crosscheck import CrossCheck
+from polyrelu.workflows.records import plain
 
 ROUND = (1.0, 2.0, 2.5, 5.0)
 MOST = 10  # round radii in a table that nobody asked for
@@ -58,11 +67,8 @@ class EvaluationTable:
         return {
             "points": self.points,
             "clean": self.clean,
-            "radii": [
-                {"radius": line.radius, "certified": line.certified, "attacked": line.attacked, "mark": line.mark}
-                for line in self.lines
-            ],
-            "median_radius": {"lower": finite(self.median.lower), "upper": finite(self.median.upper)},
+            "radii": [asdict(line) for line in self.lines],
+            "median_radius": {"lower": plain(self.median.lower), "upper": plain(self.median.upper)},
             "largest_gap": {"relative": self.gap, "row": self.gap_row},
             "status": self.status,
         }
@@ -99,6 +105,66 @@ def theory_marks(data: Dataset, norm: float) -> dict[str, float]:
     return {average: length / math.sqrt(len(centres)), best: length * math.sqrt(0.5)}
 
 
-def finite(value: float) -> float | None:
-    """A number as JSON can hold it."""
-    return value if math.isfinite(value) else None
+def by_radius(table: EvaluationTable) -> Grid:
+    """Certified and attacked accuracy at each radius."""
+    marked = any(line.mark for line in table.lines)
+    grid = Grid(box=SIMPLE_HEAD, pad_edge=False)
+    for name in ("radius", "certified", "attacked", "unproven"):
+        grid.add_column(name, justify="right", no_wrap=True)
+    if marked:
+        grid.add_column("theory")
+    for line in table.lines:
+        cells = [f"{line.radius:.4g}", down(line.certified), up(line.attacked), up(line.attacked - line.certified)]
+        grid.add_row(*cells, *([line.mark] if marked else []))
+    return grid
+
+
+def overall(table: EvaluationTable) -> Grid:
+    """Clean accuracy, median radius, largest gap, and how the points went."""
+    grid = Grid.grid(padding=(0, 3, 0, 0))
+    low, high = table.median.lower, table.median.upper
+    above = at_most(high) if math.isfinite(high) else "beyond what was found"
+    median = f"{at_least(low)} proven, {above} attacked" if math.isfinite(low) else "infinite, proven"
+    grid.add_row("clean accuracy", down(table.clean))
+    grid.add_row("median radius", median)
+    gap = f"{at_most(100 * table.gap, digits=2)} % (row {table.gap_row})" if table.gap else "none"
+    grid.add_row("largest relative gap", gap)
+    for name, count in table.status.items():
+        grid.add_row(f"{name.lower()} points", f"{count}: {BracketStatus[name].value}")
+    return grid
+
+
+def peers(checks: Sequence[CrossCheck]) -> Grid:
+    """The attacks of other libraries beside ours."""
+    grid = Grid(box=SIMPLE_HEAD, pad_edge=False, title="Attacks of other libraries", title_justify="left")
+    for name in ("attack", "library", "median radius", "smaller", "seconds"):
+        grid.add_column(name, justify="left" if name in ("attack", "library") else "right", no_wrap=True)
+    notes: dict[str, list[str]] = {}
+    for check in checks:
+        radius, seconds = f"{check.median_radius:.4g}", f"{check.seconds:.1f}"
+        grid.add_row(check.name, check.library, radius, str(check.smaller), seconds)
+        notes.setdefault(check.note, []).append(check.name)
+    lines = [note if len(notes) == 1 else f"{', '.join(names)}: {note}" for note, names in notes.items()]
+    grid.caption = "\n".join(["smaller: points where it beats our attack; none is below a proof", *lines])
+    grid.caption_justify = "left"
+    return grid
+
+
+def at_least(radius: float, digits: int = 4) -> str:
+    """Never more than it is: 0.70707 is 0.707."""
+    return f"{float(Context(digits, ROUND_FLOOR).create_decimal(radius)):.{digits}g}"
+
+
+def at_most(radius: float, digits: int = 4) -> str:
+    """Never less than it is."""
+    return f"{float(Context(digits, ROUND_CEILING).create_decimal(radius)):.{digits}g}"
+
+
+def down(share: float) -> str:
+    """Never more than it is: 0.99999 is 99.9 %."""
+    return f"{math.floor(1000 * share + 1e-9) / 10:g} %"
+
+
+def up(share: float) -> str:
+    """Never less than it is."""
+    return f"{math.ceil(1000 * share - 1e-9) / 10:g} %"

@@ -18,13 +18,12 @@ from polyrelu.errors import InputError
 from polyrelu.files import output_folder, written_together
 from polyrelu.nets import PolyReLUNet, load, save
 from polyrelu.progress import Progress
-from polyrelu.report.summary import RunSummary, summarise
+from polyrelu.report import RunSummary, summarise
 from polyrelu.train import Trajectory, Until, flow
-from polyrelu.workflows.flow.settings import LIMITS, TARGETS, FlowSettings
+from polyrelu.workflows.flow.settings import LIMITS, NET_FILE, RUN_FILE, TARGETS, TRAJECTORY_FILE, FlowSettings
 from polyrelu.workflows.records import read_record, versions, write_record
 
 FORMAT = "polyrelu-run-1"
-NET_FILE, TRAJECTORY_FILE, RUN_FILE, PICTURE_FILE = "net.safetensors", "trajectory.npz", "run.json", "trajectory.png"
 GIVEN_UP = "given up; nothing of this run was saved, and the same command begins anew"
 REACHED = ("LOSS", "TIME", "ACCURATE", "ALIGNED")  # statuses that are a target
 
@@ -76,17 +75,24 @@ class FlowRun:
                     save(kept, self.folder / f"net-1e{level:g}.safetensors")
             self.trajectory.save(self.folder / TRAJECTORY_FILE)
             write_record(self.folder / RUN_FILE, self.record())
-            save_figure(trajectory_figure(self.trajectory, self.title), self.folder / PICTURE_FILE)
+            save_figure(trajectory_figure(self.trajectory, self.title), self.folder / "trajectory.png")
+
+
+def mixture_and_net(settings: FlowSettings) -> tuple[OrthonormalMixture, PolyReLUNet]:
+    """The data's distribution, and the net as it starts."""
+    dtype = getattr(torch, settings.dtype)
+    mixture = OrthonormalMixture(settings.dim, *parse_clusters(settings.clusters), settings.alpha, dtype=dtype)
+    net = PolyReLUNet(
+        settings.dim, settings.width, settings.p, init=settings.start, scale=settings.init, seed=settings.seed,
+        centres=mixture.centres, nudge=settings.nudge, dtype=dtype,
+    )  # fmt: skip
+    return mixture, net
 
 
 def run_flow(settings: FlowSettings, out: str | Path, progress: Progress, before: Trajectory | None = None) -> FlowRun:
     """Check everything, train (on from ``before``) and save. Stopped by a KeyboardInterrupt, it saves what it has."""
-    dtype = getattr(torch, settings.dtype)
-    mixture = OrthonormalMixture(settings.dim, *parse_clusters(settings.clusters), settings.alpha, dtype=dtype)
-    net: Any = before.net if before else PolyReLUNet(
-        settings.dim, settings.width, settings.p, init=settings.start, scale=settings.init, seed=settings.seed,
-        centres=mixture.centres, nudge=settings.nudge, dtype=dtype,
-    )  # fmt: skip
+    mixture, drawn = mixture_and_net(settings)
+    net: Any = before.net if before else drawn
     folder = output_folder(out)
     data = mixture.sample(settings.samples, settings.seed)
     until = Until(**{name.removeprefix("until_"): value for name, value in settings.targets.items()})
@@ -127,10 +133,11 @@ def reached(settings: FlowSettings, trajectory: Trajectory) -> bool:
 
 def read_run_record(folder: Path) -> dict[str, Any]:
     """What run.json of a folder says."""
-    try:
-        return read_record(folder / RUN_FILE, FORMAT, f"a {RUN_FILE} written by this version of polyrelu", summary=dict)
-    except FileNotFoundError:
-        raise InputError(f"{folder}: expected a folder that polyrelu flow has written; it has no {RUN_FILE}.") from None
+    expected = f"a {RUN_FILE} written by this version of polyrelu"
+    record = read_record(folder / RUN_FILE, FORMAT, expected, summary=dict)
+    if record is None:
+        raise InputError(f"{folder}: expected a folder that polyrelu flow has written; it has no {RUN_FILE}.")
+    return record
 
 
 def read_trajectory(folder: Path) -> Trajectory:

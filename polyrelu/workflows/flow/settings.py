@@ -13,6 +13,7 @@ from typing import Any, final
 from polyrelu.errors import InputError, require
 from polyrelu.workflows.records import to_argv
 
+NET_FILE, TRAJECTORY_FILE, RUN_FILE = "net.safetensors", "trajectory.npz", "run.json"  # in the folder of a run
 STARTS = ("balanced", "gaussian", "nudged", "kaiming")
 LOSSES = ("exp", "logistic", "cross_entropy", "squared")
 DTYPES = ("float32", "float64")
@@ -84,26 +85,23 @@ class FlowSettings:
 
     def resumed(self, new: Mapping[str, Any]) -> FlowSettings:
         """For a resumed run: new targets replace the old ones, new limits too; nothing else may differ."""
+        ends = {name: value for name, value in new.items() if name in (*TARGETS, *LIMITS)}
         for name, value in new.items():
             kept = getattr(self, name)
-            if name not in (*TARGETS, *LIMITS) and value != kept:
+            if name not in ends and value != kept:
                 option = name.replace("_", "-")
                 raise InputError(f"{option}={value}: the run to resume has {option}={kept}; leave --{option} out.")
-        ends = {name: value for name, value in new.items() if name in (*TARGETS, *LIMITS)}
         if "checkpoints" in ends:
             ends["checkpoints"] = ",".join(filter(None, [self.checkpoints, ends["checkpoints"]]))
-        fresh = {name: None if name != "until_accurate" else False for name in TARGETS}
-        return replace(self, **{**(fresh if any(name in TARGETS for name in ends) else {}), **ends})
-
-    def in_force(self) -> dict[str, Any]:
-        """The settings that decided the run, targets among them, by the names of their options."""
-        decided = {**asdict(self), **dict.fromkeys(TARGETS), **self.targets}
-        decided["nudge"] = self.nudge if self.start == "nudged" else None
-        return {name.replace("_", "-"): value for name, value in decided.items() if value is not None and value != ""}
+        if any(name in TARGETS for name in ends):
+            ends = {**{part.name: part.default for part in fields(self) if part.name in TARGETS}, **ends}
+        return replace(self, **ends)
 
     def command(self, out: str) -> str:
-        """The command that makes this run again, every setting spelled out."""
-        return to_argv("flow", **self.in_force(), out=out)
+        """The command that makes this run again, every setting that decided it spelled out, targets among them."""
+        decided = {**asdict(self), **dict.fromkeys(TARGETS), **self.targets}
+        decided["nudge"] = self.nudge if self.start == "nudged" else None
+        return to_argv("flow", **decided, out=out)
 
     def as_json(self) -> dict[str, Any]:
         """Plain values by name."""

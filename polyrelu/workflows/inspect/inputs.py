@@ -27,13 +27,42 @@ from polyrelu.bias import (
     universal,
 )
 from polyrelu.data import Dataset, read
-from polyrelu.errors import InputError
+from polyrelu.errors import InputError, require
 from polyrelu.nets import AverageClassifier, CentreClassifier, Net, PolyReLUNet
 from polyrelu.train import Trajectory
 from polyrelu.workflows.evaluate.inputs import fitted, read_net
 from polyrelu.workflows.evaluate.settings import EvaluationSettings
-from polyrelu.workflows.flow.run import TRAJECTORY_FILE, ends_with
-from polyrelu.workflows.inspect.settings import InspectionSettings
+from polyrelu.workflows.flow.run import ends_with
+from polyrelu.workflows.flow.settings import TRAJECTORY_FILE
+from polyrelu.workflows.records import to_argv
+
+
+@final
+@dataclass(frozen=True)
+class InspectionSettings:
+    """What is inspected, as typed; ``limit``: only the first so many rows."""
+
+    net: str
+    data: str
+    trajectory: str | None = None
+    limit: int | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        """Check all that needs neither the net nor the data."""
+        require(self.seed >= 0, "seed", self.seed, "a whole number >= 0")
+        require(self.limit is None or self.limit >= 2, "limit", self.limit, "a whole number >= 2")
+
+    @property
+    def name(self) -> str:
+        """The net's, as pictures and the table call it."""
+        name = Path(self.net).name or "net"
+        return name if len(name) <= 40 else name[:39] + "…"
+
+    def command(self, out: str) -> str:
+        """The command that makes this inspection again."""
+        options = {"trajectory": self.trajectory, "limit": self.limit, "seed": self.seed}
+        return to_argv("inspect", self.net, self.data, **options, out=out)
 
 
 @final
@@ -41,7 +70,7 @@ from polyrelu.workflows.inspect.settings import InspectionSettings
 class InspectedNet:
     """A net, data and (maybe) a trajectory that belong together. What several measurements need is computed once.
 
-    An ideal classifier of ReLU powers is looked at as the PolyReLUNet it equals.
+    An ideal classifier of ReLU powers is looked at as the PolyReLUNet it equals; ``kind`` is what was read.
     """
 
     net: Net
@@ -49,6 +78,7 @@ class InspectedNet:
     trajectory: Trajectory | None
     seed: int
     kind: str
+    name: str
 
     @cached_property
     def shallow(self) -> bool:
@@ -146,15 +176,15 @@ def read_inspected_net(settings: InspectionSettings) -> InspectedNet:
     kind = type(net).__name__
     if isinstance(net, AverageClassifier | CentreClassifier):
         net = net.as_polyrelu_net()
-    return InspectedNet(net, data, _trajectory(settings, net), settings.seed, kind)
+    return InspectedNet(net, data, _trajectory(settings, net), settings.seed, kind, settings.name)
 
 
 def _trajectory(settings: InspectionSettings, net: Net) -> Trajectory | None:
     """The one given, else the one in the net's folder; checked to end with the net."""
-    path = Path(settings.net) / TRAJECTORY_FILE if settings.trajectory is None else Path(settings.trajectory)
+    path = Path(settings.net if settings.trajectory is None else settings.trajectory)
+    path = path / TRAJECTORY_FILE if settings.trajectory is None or path.is_dir() else path
     if settings.trajectory is None and not path.is_file():
         return None
-    path = path / TRAJECTORY_FILE if path.is_dir() else path
     trajectory = Trajectory.load(path, net)
     if trajectory.history.log_contribution[-1:].size and not ends_with(trajectory, net):
         raise InputError(

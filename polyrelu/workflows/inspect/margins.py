@@ -10,7 +10,7 @@ from polyrelu.bias import LARGEST_LOSS, Layer, kkt, margin_history, margins, pha
 from polyrelu.errors import InputError
 from polyrelu.report import power_text
 from polyrelu.workflows.inspect.inputs import InspectedNet
-from polyrelu.workflows.inspect.table import DOES_NOT_APPLY, NOTHING, Measurement, at_most, counted, sentence, short
+from polyrelu.workflows.inspect.table import Measurement, at_most, counted, does_not_apply, short
 
 NEAR = 0.05  # KKT residuals below which a net is called close to a KKT point
 Measurements = list[Measurement]
@@ -20,7 +20,7 @@ def homogeneity(subject: InspectedNet) -> Measurements:
     """The degrees of the layers."""
     degree = math.fsum(layer.degree for layer in subject.layers)
     each = ", ".join(f"{layer.name}: {layer.degree:g}" for layer in subject.layers)
-    words = sentence(f"weights times c multiply the answer by c^{degree:g} ({each})")
+    words = f"weights times c multiply the answer by c^{degree:g} ({each})"
     numbers = {"degree": degree, "layers": {layer.name: layer.degree for layer in subject.layers}}
     return [Measurement("homogeneity", f"degree {degree:g}", words, numbers)]
 
@@ -35,17 +35,17 @@ def margin_sizes(subject: InspectedNet) -> Measurements:
         f"{state}: the smallest margin, of row {found.sample}, is {short(found.smallest)}, or "
         f"{short(found.normalised)} for weights of norm 1"
     )
-    rows = [Measurement("normalised margin", short(found.normalised), sentence(words), numbers)]
+    rows = [Measurement("normalised margin", short(found.normalised), words, numbers)]
     words = f"with every layer of norm 1 the smallest margin is {short(found.product)}"
-    rows.append(Measurement("product-norm margin", short(found.product), sentence(words)))
+    rows.append(Measurement("product-norm margin", short(found.product), words))
     if found.reason:
-        rows.append(Measurement("smoothed margin", NOTHING, sentence(found.reason), status=DOES_NOT_APPLY))
+        rows.append(does_not_apply("smoothed margin", found.reason))
     else:
         words = (
             f"gradient flow on the {subject.loss} loss cannot lower it; it lies between {short(found.lower)} and the "
             "normalised margin"
         )
-        rows.append(Measurement("smoothed margin", short(found.smoothed), sentence(words)))
+        rows.append(Measurement("smoothed margin", short(found.smoothed), words))
     mean = power_text(found.log10_loss)
     return [*rows, Measurement("loss", mean, f"The mean {subject.loss} loss on these rows is {mean}.")]
 
@@ -77,7 +77,7 @@ def kkt_residual(subject: InspectedNet) -> Measurements:
         "free_stationarity": None if found.free is None else found.free.stationarity,
     }
     value = f"{short(best.stationarity)} and {short(best.slackness)}"
-    return [Measurement("KKT residual", value, sentence(words), numbers)]
+    return [Measurement("KKT residual", value, words, numbers)]
 
 
 def order_of_phases(subject: InspectedNet) -> Measurements:
@@ -96,7 +96,7 @@ def order_of_phases(subject: InspectedNet) -> Measurements:
         "alignment_first": found.alignment_first,
     }
     value = {True: "directions first", False: "loss first", None: "neither happened"}[found.alignment_first]
-    return [Measurement("phases of training", value, sentence(words), numbers)]
+    return [Measurement("phases of training", value, words, numbers)]
 
 
 def margin_over_time(subject: InspectedNet) -> Measurements:
@@ -111,7 +111,7 @@ def margin_over_time(subject: InspectedNet) -> Measurements:
     moments = int((~np.isnan(found.log_smoothed)).sum())
     words = f"the smoothed margin {ever}, over {counted(moments, 'recorded moment')} with a summed loss below {below}"
     numbers = {"ok": found.monotone.ok, "largest_fall": fall, "moments": moments}
-    return [Measurement("margin over time", ever.split(",")[0], sentence(words), numbers)]
+    return [Measurement("margin over time", ever.split(",")[0], words, numbers)]
 
 
 def _layers(subject: InspectedNet) -> tuple[Layer, ...]:

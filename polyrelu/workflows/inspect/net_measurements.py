@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import torch
+from torch import Tensor
 
 from polyrelu.bias import (
     correlation,
@@ -21,18 +22,7 @@ from polyrelu.errors import InputError
 from polyrelu.nets import LogisticRegression
 from polyrelu.robust import margin_of
 from polyrelu.workflows.inspect.inputs import InspectedNet
-from polyrelu.workflows.inspect.table import (
-    DOES_NOT_APPLY,
-    NOTHING,
-    Measurement,
-    at_least,
-    at_most,
-    cosine,
-    of,
-    sentence,
-    short,
-    unit,
-)
+from polyrelu.workflows.inspect.table import Measurement, at_least, at_most, cosine, does_not_apply, of, short, unit
 
 Measurements = list[Measurement]
 
@@ -45,7 +35,7 @@ def accuracy(subject: InspectedNet) -> Measurements:
         with torch.no_grad():
             right += int((margin_of(subject.net(block), y) > 0).sum())
     n = len(subject.data)
-    words = sentence(f"{of(right, n, 'row')} {'are' if n > 1 else 'is'} classified as labelled")
+    words = f"{of(right, n, 'row')} {'are' if n > 1 else 'is'} classified as labelled"
     value = "100 %" if right == n else f"{math.floor(1000 * right / n) / 10:g} %"
     return [Measurement("accuracy on these rows", value, words, {"right": right, "rows": n})]
 
@@ -53,21 +43,13 @@ def accuracy(subject: InspectedNet) -> Measurements:
 def subclasses(subject: InspectedNet) -> Measurements:
     """The sub-classes everything else refers to."""
     found = subject.subclasses
-    value = "+".join(map(str, found.counts))
+    words = "the data name their sub-classes" + ("" if found.exact else "; their centres are means of their rows")
     if subject.estimated:
         words = (
             "no sub-classes are known, so they were estimated: clusters in each class that half of its rows find too"
         )
-    else:
-        words = "the data name their sub-classes" + ("" if found.exact else "; their centres are means of their rows")
-    return [
-        Measurement(
-            "sub-classes",
-            value,
-            sentence(words),
-            {"counts": found.counts, "sizes": found.sizes, "estimated": subject.estimated},
-        )
-    ]
+    numbers = {"counts": found.counts, "sizes": found.sizes, "estimated": subject.estimated}
+    return [Measurement("sub-classes", "+".join(map(str, found.counts)), words, numbers)]
 
 
 def universal_radius(subject: InspectedNet) -> Measurements:
@@ -79,7 +61,7 @@ def universal_radius(subject: InspectedNet) -> Measurements:
     value = "never" if math.isinf(found.radius) else short(found.radius)
     numbers = {"radius": found.radius, "predicted": predicted, "found": found.measured}
     numbers["predicted_each"] = found.predicted
-    return [Measurement("universal radius", value, sentence(words), numbers)]
+    return [Measurement("universal radius", value, words, numbers)]
 
 
 def breaks(subject: InspectedNet) -> str:
@@ -100,7 +82,7 @@ def slope_over_margin(subject: InspectedNet) -> Measurements:
         raise InputError("half of the centres or more are misclassified, their margins have no such ratio.")
     words = f"at a typical centre the slope is {short(ratio)} times the margin"
     words += f", so straight on it breaks at {short(1 / ratio)}" if ratio > 0 else ": the net is flat there"
-    return [Measurement("slope over margin", short(ratio), sentence(words), {"median": ratio})]
+    return [Measurement("slope over margin", short(ratio), words, {"median": ratio})]
 
 
 def distance_to_linear(subject: InspectedNet) -> Measurements:
@@ -122,46 +104,47 @@ def distance_to_linear(subject: InspectedNet) -> Measurements:
         "agreement": found.agreement,
         "evenness": found.evenness,
     }
-    rows = [Measurement("distance to linear", size, sentence(words), numbers)]
+    return [Measurement("distance to linear", size, words, numbers), _cosine_to_svm(subject, found.map[0], affine)]
+
+
+def _cosine_to_svm(subject: InspectedNet, best_map: Tensor, affine: bool) -> Measurement:
+    """Cosine of the net's weights, or of its best linear map, to the widest separator."""
+    net, data, name = subject.net, subject.data, "cosine to the SVM"
     if not data.binary:
-        words = f"A separator belongs to labels +1/-1, these data have {data.classes} classes."
-        return [*rows, Measurement("cosine to the SVM", NOTHING, words, status=DOES_NOT_APPLY)]
+        return does_not_apply(name, f"a separator belongs to labels +1/-1, these data have {data.classes} classes")
     try:
         if isinstance(net, LogisticRegression):
             value, which = cosine_to_svm(net, data), "its weights make"
         else:
-            way = found.map[0] / found.map[0].norm()
+            way = best_map / best_map.norm()
             value, which = float(way @ svm_direction(data, affine).direction), "its best linear map makes"
     except InputError as error:
-        why = sentence(str(error).removeprefix(f"data={data.name}: ").replace("; bias=True allows an offset", ""))
-        return [*rows, Measurement("cosine to the SVM", NOTHING, why, status=DOES_NOT_APPLY)]
-    words = sentence(f"with the widest separator of the data {which} a cosine of {cosine(value)}")
-    return [*rows, Measurement("cosine to the SVM", cosine(value), words, {"cosine": value})]
+        why = str(error).removeprefix(f"data={data.name}: ").replace("; bias=True allows an offset", "")
+        return does_not_apply(name, why)
+    words = f"with the widest separator of the data {which} a cosine of {cosine(value)}"
+    return Measurement(name, cosine(value), words, {"cosine": value})
 
 
 def stable_ranks(subject: InspectedNet) -> Measurements:
     """Stable ranks."""
-    rows = []
     try:
         rank = feature_stable_rank(subject.net, subject.data)
         words = f"what the last layer sees of these rows has the size of {short(rank)} equal directions"
-        rows.append(Measurement("stable rank, features", short(rank), sentence(words), {"rank": rank}))
+        features = Measurement("stable rank, features", short(rank), words, {"rank": rank})
     except InputError as error:
-        rows.append(Measurement("stable rank, features", NOTHING, sentence(str(error)), status=DOES_NOT_APPLY))
+        features = does_not_apply("stable rank, features", str(error))
     each = weight_stable_ranks(subject.net)
     words = "the weights have the size of so many equal directions: "
     words += ", ".join(f"{name} {short(value)}" for name, value in each.items())
     value = " / ".join(short(value) for value in each.values())
-    return [*rows, Measurement("stable rank, weights", value, sentence(words), each)]
+    return [features, Measurement("stable rank, weights", value, words, each)]
 
 
 def lipschitz_constant(subject: InspectedNet) -> Measurements:
     """Lipschitz constant and what it proves."""
     centre = getattr(subject.net, "centre", None)
-    seen = (
-        block.double() if centre is None else block.double() - centre.double() for _, block in subject.data.blocks()
-    )
-    reach = max(float(block.norm(dim=1).max()) for block in seen)
+    origin = torch.zeros(1).double() if centre is None else centre.double()
+    reach = max(float((block.double() - origin).norm(dim=1).max()) for _, block in subject.data.blocks())
     if reach == 0:
         raise InputError("all rows are the net's centre.")
     found = lipschitz(subject.net, reach)
@@ -177,14 +160,7 @@ def lipschitz_constant(subject: InspectedNet) -> Measurements:
         "reach": reach,
         "median_radius": proven,
     }
-    return [
-        Measurement(
-            "Lipschitz constant",
-            value.replace("at most", "≤"),
-            sentence(words),
-            numbers,
-        )
-    ]
+    return [Measurement("Lipschitz constant", value.replace("at most", "≤"), words, numbers)]
 
 
 def data_correlation(subject: InspectedNet) -> Measurements:
@@ -196,8 +172,5 @@ def data_correlation(subject: InspectedNet) -> Measurements:
         f"{short(found.between)} (the mean row subtracted)"
     )
     numbers = {"within": found.within, "between": found.between, "means": found.means, "groups": found.names}
-    return [
-        Measurement(
-            "correlation of the data", f"{short(found.within)} / {short(found.between)}", sentence(words), numbers
-        )
-    ]
+    value = f"{short(found.within)} / {short(found.between)}"
+    return [Measurement("correlation of the data", value, words, numbers)]

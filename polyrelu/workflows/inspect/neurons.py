@@ -24,7 +24,7 @@ from polyrelu.errors import InputError
 from polyrelu.nets import FixedOutputNet, PolyReLUNet
 from polyrelu.train import ReferenceDirections
 from polyrelu.workflows.inspect.inputs import InspectedNet, some_rows
-from polyrelu.workflows.inspect.table import Measurement, at_least, at_most, cosine, counted, of, sentence, short, unit
+from polyrelu.workflows.inspect.table import Measurement, at_least, at_most, cosine, counted, of, short, unit
 
 EVEN, ALONE = 0.9, 1.1  # averaging ratio and number of centres in use from which, to which, a verdict needs no "nearly"
 STARTS, FIELD_ROWS = 100, 2000  # of the search for stationary directions
@@ -51,7 +51,7 @@ def carriers(subject: InspectedNet) -> Measurements:
         f"{short(effective)} equal ones"
     )
     numbers = {"carriers": size, "width": net.width, "effective": effective}
-    return [Measurement("neurons that count", f"{size} of {net.width}", sentence(words), numbers)]
+    return [Measurement("neurons that count", f"{size} of {net.width}", words, numbers)]
 
 
 def directions(subject: InspectedNet) -> Measurements:
@@ -59,29 +59,25 @@ def directions(subject: InspectedNet) -> Measurements:
     found = subject.alignment
     if found.best_average is None or found.best_centre is None or found.covered is None:
         raise InputError("every neuron is 0 and points nowhere.")
-    rows = [_pointing("cosine to class averages", found.best_average, "a class average")]
     guess = "an estimated sub-class centre" if subject.estimated else "a sub-class centre"
-    rows.append(_pointing("cosine to centres", found.best_centre, guess))
     covered, among = int(found.covered.sum()), len(found.covered)
-    rows.append(
-        Measurement(
-            "centres covered",
-            f"{covered} of {among}",
-            sentence(f"a neuron that counts points (cosine above {ALIGNED_COSINE}) at {of(covered, among, 'centre')}"),
-            {"covered": covered, "centres": among, "which": found.covered},
-        )
-    )
-    return rows
+    words = f"a neuron that counts points (cosine above {ALIGNED_COSINE}) at {of(covered, among, 'centre')}"
+    numbers = {"covered": covered, "centres": among, "which": found.covered}
+    return [
+        _pointing("cosine to class averages", found.best_average, "a class average"),
+        _pointing("cosine to centres", found.best_centre, guess),
+        Measurement("centres covered", f"{covered} of {among}", words, numbers),
+    ]
 
 
 def _pointing(name: str, median: float, target: str) -> Measurement:
     """True for every median: at least half of the weight lies at or above it, and at or below it."""
-    near = f"points at {target}: cosine " + ("1" if median > 1 - 1e-12 else f"{at_least(median)} or more")
-    half = "At least half of the net, counted by |v||w|, "
-    words = half + (
-        near if median > ALIGNED_COSINE else f"does not point at {target}: cosine {at_most(median)} or less"
-    )
-    return Measurement(name, cosine(median), words + ".", {"median": median})
+    if median > ALIGNED_COSINE:
+        near = f"points at {target}: cosine " + ("1" if median > 1 - 1e-12 else f"{at_least(median)} or more")
+    else:
+        near = f"does not point at {target}: cosine {at_most(median)} or less"
+    words = f"at least half of the net, counted by |v||w|, {near}"
+    return Measurement(name, cosine(median), words, {"median": median})
 
 
 def learned(subject: InspectedNet) -> Measurements:
@@ -94,20 +90,20 @@ def learned(subject: InspectedNet) -> Measurements:
         "deviation": found.deviation,
         "others": {"+".join(map(str, counts)): score for counts, score in found.others.items()},
     }
-    rows = [Measurement("what was learned", known.verdict.split(":")[0], sentence(verdict(known)), numbers)]
+    rows = [Measurement("what was learned", known.verdict.split(":")[0], verdict(known), numbers)]
     if math.isfinite(known.averaging_ratio):
         ratio = unit(known.averaging_ratio)
         words = f"the smallest own coefficient of a neuron is on average {ratio} of its largest (1: class average)"
-        rows.append(Measurement("averaging ratio", ratio, sentence(words)))
+        rows.append(Measurement("averaging ratio", ratio, words))
     if math.isfinite(known.score):
         known_to = "" if known.low == known.high else f" ({known.low:.2f} to {known.high:.2f})"
         words = f"on average a neuron uses {short(known.effective)} of the centres of its class (0: all alike; 1: one)"
-        rows.append(Measurement("decoupling score", unit(known.score) + known_to, sentence(words)))
+        rows.append(Measurement("decoupling score", unit(known.score) + known_to, words))
     if math.isfinite(known.explained):
         words = f"the span of the centres holds {unit(known.explained)} of the squared weights"
         if math.isfinite(known.other_ratio):
             words += f"; centres of other classes have {short(known.other_ratio)} times the weight of own ones"
-        rows.append(Measurement("explained by centres", unit(known.explained), sentence(words)))
+        rows.append(Measurement("explained by centres", unit(known.explained), words))
     return rows
 
 
@@ -133,11 +129,9 @@ def verdict(found: Learned) -> str:
         }
         return f"{opening.get(what, what)}: {why}"
     if found.low < 0.25 < found.high or found.low < 0.75 < found.high:
-        said += (
-            f", which could as well be {found.low:.2f} to {found.high:.2f}"
-            if found.verdict != CLASS_AVERAGES
-            else (f", with a decoupling score that could be {found.low:.2f} to {found.high:.2f}")
-        )
+        averages = found.verdict == CLASS_AVERAGES
+        could = "with a decoupling score that could be" if averages else "which could as well be"
+        said += f", {could} {found.low:.2f} to {found.high:.2f}"
     return said
 
 
@@ -146,7 +140,7 @@ def layer_balance(subject: InspectedNet) -> Measurements:
     found = balance(subject.poly)
     words = f"at the least balanced neuron |v|² and |w|² differ by {unit(found.relative)} of the larger (0: balanced)"
     numbers = {"relative": found.relative, "log_absolute": found.log_absolute}
-    return [Measurement("balance of the layers", unit(found.relative), sentence(words), numbers)]
+    return [Measurement("balance of the layers", unit(found.relative), words, numbers)]
 
 
 def centre_regions(subject: InspectedNet) -> Measurements:
@@ -160,7 +154,7 @@ def centre_regions(subject: InspectedNet) -> Measurements:
         f"{counted(void, 'neuron')} {'is' if void == 1 else 'are'} activated by none of them, {border} on a border"
     )
     numbers = {"counts": counts, "void": void, "border": border, "gap": gap}
-    return [Measurement("regions of the centres", f"{hit} of {len(counts)} hit", sentence(words), numbers)]
+    return [Measurement("regions of the centres", f"{hit} of {len(counts)} hit", words, numbers)]
 
 
 def activation_cones(subject: InspectedNet) -> Measurements:
@@ -176,7 +170,7 @@ def activation_cones(subject: InspectedNet) -> Measurements:
         f"{numbers['minus']}; on no row: {numbers['dead']}; on another mixture: {numbers['other']}"
     )
     value = f"{numbers['plus']} / {numbers['minus']} / {numbers['dead']} dead"
-    return [Measurement("cones of activation", value, sentence(words), numbers)]
+    return [Measurement("cones of activation", value, words, numbers)]
 
 
 def field_alignment(subject: InspectedNet) -> Measurements:
@@ -194,7 +188,7 @@ def field_alignment(subject: InspectedNet) -> Measurements:
         "were the net small, the pull on at least half of the neurons that count would make a cosine of "
         f"{at_least(median)} or more with them (1: at rest)"
     )
-    return [Measurement("alignment field", cosine(median), sentence(words), {"median": median, "neurons": len(heavy)})]
+    return [Measurement("alignment field", cosine(median), words, {"median": median, "neurons": len(heavy)})]
 
 
 def stationary(subject: InspectedNet) -> Measurements:
@@ -222,4 +216,4 @@ def stationary(subject: InspectedNet) -> Measurements:
         f"(cosine above {ALIGNED_COSINE}; {STARTS} starts a {'sign' if data.binary else 'class'}, {dead} of them die)"
     )
     numbers = {**near, "stable": len(ends), "dead": dead, "rows": len(data), "starts": STARTS * len(kinds)}
-    return [Measurement("stationary directions", f"{len(ends)}", sentence(words), numbers)]
+    return [Measurement("stationary directions", f"{len(ends)}", words, numbers)]

@@ -5,7 +5,6 @@ DIR/inspection.json (kept up to date while it goes), table.csv at the end, and N
 
 from __future__ import annotations
 
-import csv
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -14,14 +13,13 @@ from typing import Any, final
 
 from polyrelu.bias import CLASS_AVERAGES
 from polyrelu.errors import InputError
-from polyrelu.files import output_folder, write_atomically
+from polyrelu.files import output_folder
 from polyrelu.nets import PolyReLUNet
 from polyrelu.progress import Progress
 from polyrelu.workflows.inspect import figures, margins, net_measurements, neurons
-from polyrelu.workflows.inspect.inputs import InspectedNet, read_inspected_net
-from polyrelu.workflows.inspect.settings import InspectionSettings
-from polyrelu.workflows.inspect.table import DOES_NOT_APPLY, FAILED, MEASURED, NOTHING, Measurement, sentence
-from polyrelu.workflows.records import read_record, versions, write_record
+from polyrelu.workflows.inspect.inputs import InspectedNet, InspectionSettings, read_inspected_net
+from polyrelu.workflows.inspect.table import FAILED, MEASURED, NOTHING, Measurement, does_not_apply, sentence
+from polyrelu.workflows.records import read_record, versions, write_csv, write_record
 
 FORMAT = "polyrelu-inspection-1"
 RECORD, TABLE = "inspection.json", "table.csv"
@@ -34,10 +32,16 @@ class InspectionStep:
 
     name: str
     measure: Callable[[InspectedNet], list[Measurement]]
-    pictures: tuple[tuple[str, Callable[[InspectedNet, str], Any]], ...] = ()
+    pictures: tuple[tuple[str, Callable[[InspectedNet], Any]], ...] = ()
     poly: bool = False  # of a PolyReLUNet only
     shallow: bool = False  # of nets of one hidden layer only
     trained: bool = False  # of a trajectory
+
+    def concerns(self, subject: InspectedNet) -> bool:
+        """Is it a question to ask of this subject at all?"""
+        if (self.trained and subject.trajectory is None) or (self.shallow and not subject.shallow):
+            return False
+        return not self.poly or isinstance(subject.net, PolyReLUNet)
 
 
 INSPECTION_STEPS = (
@@ -85,7 +89,7 @@ class Inspection:
     @property
     def title(self) -> str:
         """What the table is called."""
-        return f"{_name(self.settings)} on {self.subject.data.name}, {len(self.subject.data)} rows"
+        return f"{self.subject.name} on {self.subject.data.name}, {len(self.subject.data)} rows"
 
     @property
     def headline(self) -> str:
@@ -111,14 +115,9 @@ class Inspection:
     def save(self) -> None:
         """Write the record; and the table, when all is done."""
         if self.status == "done":
-            write_atomically(self.folder / TABLE, self._write_table)
+            rows = [(row.name, row.value, row.words, row.status) for row in self.rows]
+            write_csv(self.folder / TABLE, ("measurement", "value", "in plain words", "status"), rows)
         write_record(self.folder / RECORD, self.record())
-
-    def _write_table(self, path: Path) -> None:
-        with path.open("w", encoding="utf-8", newline="") as stream:
-            rows = csv.writer(stream, lineterminator="\n")
-            rows.writerow(("measurement", "value", "in plain words", "status"))
-            rows.writerows((row.name, row.value, row.words, row.status) for row in self.rows)
 
 
 def run_inspection(settings: InspectionSettings, out: str | Path, progress: Progress) -> Inspection:
@@ -141,13 +140,13 @@ def run_inspection(settings: InspectionSettings, out: str | Path, progress: Prog
 
     so_far().save()
     for step in INSPECTION_STEPS:
-        if not _concerns(step, subject):
+        if not step.concerns(subject):
             continue
         report("measuring the " + step.name + SLOW.get(step.name, ""))
         rows += _measured(step, subject)
         for name, draw in step.pictures:
             report(f"drawing the picture {name}")
-            pictures += _drawn(folder, name, draw, subject, _name(settings))
+            pictures += _drawn(folder, name, draw, subject)
         so_far().save()
     report("writing the table")
     result = so_far("done")
@@ -186,38 +185,26 @@ def headline(subject: InspectedNet, rows: tuple[Measurement, ...]) -> str:
     return sentence(f"{first}; {net_measurements.breaks(subject)}")
 
 
-def _concerns(step: InspectionStep, subject: InspectedNet) -> bool:
-    """Is it a question to ask of this subject at all?"""
-    if step.trained and subject.trajectory is None:
-        return False
-    return not (step.shallow and not subject.shallow) and not (step.poly and not isinstance(subject.net, PolyReLUNet))
-
-
 def _measured(step: InspectionStep, subject: InspectedNet) -> list[Measurement]:
     """The rows of a step; one that says why, where there are none."""
     try:
         return step.measure(subject)
     except InputError as error:
         why = " ".join(str(error).split()).removeprefix(f"data={subject.data.name}: ")
-        return [Measurement(step.name, NOTHING, sentence(why), status=DOES_NOT_APPLY)]
+        return [does_not_apply(step.name, why)]
     except (ArithmeticError, MemoryError, RuntimeError, ValueError) as error:
-        memory = isinstance(error, MemoryError) or "allocate memory" in str(error)
-        why = (
-            "not enough memory; lower --limit"
-            if memory
-            else (str(error).strip() or type(error).__name__).splitlines()[0]
-        )
-        return [Measurement(step.name, NOTHING, sentence(f"could not be measured: {why}"), status=FAILED)]
+        why = (str(error).strip() or type(error).__name__).splitlines()[0]
+        if isinstance(error, MemoryError) or "allocate memory" in str(error):
+            why = "not enough memory; lower --limit"
+        return [Measurement(step.name, NOTHING, f"could not be measured: {why}", status=FAILED)]
 
 
-def _drawn(
-    folder: Path, name: str, draw: Callable[[InspectedNet, str], Any], subject: InspectedNet, title: str
-) -> list[str]:
+def _drawn(folder: Path, name: str, draw: Callable[[InspectedNet], Any], subject: InspectedNet) -> list[str]:
     """The names of the files of a picture; none where there is nothing to draw."""
     from polyrelu.report.figures import save_figure
 
     try:
-        figure = draw(subject, title)
+        figure = draw(subject)
     except (ArithmeticError, ValueError):  # InputError is a ValueError
         return []
     return [save_figure(figure, folder / f"{name}.{kind}").name for kind in ("png", "svg")]
@@ -226,15 +213,9 @@ def _drawn(
 def _clear(folder: Path) -> None:
     """Take away the results of an earlier inspection, which may be of another net; refuse files of another program."""
     expected = "an inspection written by this version of polyrelu; remove it or choose another --out"
-    try:
-        record = read_record(folder / RECORD, FORMAT, expected, pictures=list)
-    except FileNotFoundError:
+    record = read_record(folder / RECORD, FORMAT, expected, pictures=list)
+    if record is None:
         return
     ours = {f"{name}.{kind}" for step in INSPECTION_STEPS for name, _ in step.pictures for kind in ("png", "svg")}
     for name in (RECORD, TABLE, *(name for name in record["pictures"] if name in ours)):
         (folder / name).unlink(missing_ok=True)
-
-
-def _name(settings: InspectionSettings) -> str:
-    name = Path(settings.net).name or "net"
-    return name if len(name) <= 40 else name[:39] + "…"

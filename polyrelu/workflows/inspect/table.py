@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, final
 
-import torch
 from rich.box import SIMPLE_HEAD
 from rich.table import Table as Grid
+
+from polyrelu.workflows.records import plain
 
 MEASURED, DOES_NOT_APPLY, FAILED = "measured", "does not apply", "failed"
 NOTHING = "–"
@@ -18,13 +19,16 @@ NOTHING = "–"
 @final
 @dataclass(frozen=True)
 class Measurement:
-    """One measurement: its value as shown, one sentence about it, and the numbers behind both."""
+    """One measurement: its value as shown, a clause about it that becomes a sentence, and the numbers behind both."""
 
     name: str
     value: str
     words: str
     numbers: Mapping[str, Any] = field(default_factory=dict)
     status: str = MEASURED
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "words", sentence(self.words))
 
     def as_json(self) -> dict[str, Any]:
         """Plain values; null stands for what is infinite or undefined."""
@@ -37,17 +41,9 @@ class Measurement:
         }
 
 
-def plain(value: Any) -> Any:
-    """As JSON can hold it: tensors as lists, None for infinity and NaN."""
-    if isinstance(value, torch.Tensor):
-        value = value.tolist()
-    if isinstance(value, Mapping):
-        return {str(key): plain(part) for key, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(part) for part in value]
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    return value
+def does_not_apply(name: str, why: str) -> Measurement:
+    """What cannot be measured of this net or these data, and why."""
+    return Measurement(name, NOTHING, why, status=DOES_NOT_APPLY)
 
 
 def inspection_table(rows: list[Measurement]) -> Grid:

@@ -7,8 +7,9 @@ import math
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, final
+from typing import IO, Any, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,15 +17,13 @@ from numpy.typing import NDArray
 from polyrelu._version import __version__
 from polyrelu.data import TABLE_SUFFIXES, InputSchema, Table, class_indices, read_table, read_table_blocks
 from polyrelu.errors import InputError, require
+from polyrelu.estimator import PolyReLUClassifier
 from polyrelu.files import open_file, output_folder, write_atomically
 from polyrelu.nets import load_about
 from polyrelu.progress import Progress
 from polyrelu.robust import Budget
-from polyrelu.workflows.fit.run import NOTHING
+from polyrelu.workflows.fit import NOTHING
 from polyrelu.workflows.predict.certified_rows import CertifiedRows, Decided, file_hash
-
-if TYPE_CHECKING:
-    from polyrelu.estimator import PolyReLUClassifier
 
 HEADER = ("row", "prediction", "probability")
 CERTIFIED = 100  # rows that are certified at a time
@@ -49,8 +48,6 @@ class Predictions:
 
 def read_head(path: str) -> tuple[PolyReLUClassifier, InputSchema, float | None]:
     """The head, what it takes, and the median centred norm it was fitted on, if it says so."""
-    from polyrelu.estimator import PolyReLUClassifier
-
     require(Path(path).is_file(), "head", path, "an existing file written by polyrelu fit")
     try:
         head, about = PolyReLUClassifier.load(path), load_about(path)
@@ -77,7 +74,10 @@ def run_prediction(
     if out is not None:
         _require_replaceable(out)
         output_folder(out.parent)
-    blocks = _blocks(data, label, takes)
+    if Path(data).suffix.lower() in TABLE_SUFFIXES:
+        blocks = read_table_blocks(data, label=label, takes=takes)
+    else:
+        blocks = iter([read_table(data, label=label, takes=takes)])
     first = next(blocks)  # complaints about DATA come before anything is written
     if out is None:
         require(sys.stdout is not None, "out", None, "--out FILE where there is no stdout")
@@ -98,33 +98,18 @@ def run_prediction(
     return found[0]
 
 
-def _blocks(data: str, label: str | None, takes: InputSchema) -> Iterator[Table]:
-    if Path(data).suffix.lower() in TABLE_SUFFIXES:
-        return read_table_blocks(data, label=label, takes=takes)
-    return iter([read_table(data, label=label, takes=takes)])
-
-
 def _write(
-    stream: IO[str],
-    head: PolyReLUClassifier,
-    block: Table | None,
-    blocks: Iterator[Table],
-    label: str | None,
-    radius: bool,
-    typical: float | None,
-    progress: Progress,
-    kept: CertifiedRows | None = None,
-    to_stdout: bool = False,
-) -> Predictions:
+    stream: IO[str], head: PolyReLUClassifier, first: Table, others: Iterator[Table], label: str | None, radius: bool,
+    typical: float | None, progress: Progress, kept: CertifiedRows | None = None, to_stdout: bool = False,
+) -> Predictions:  # fmt: skip
     lines = csv.writer(stream, lineterminator="\n")
     fraction = radius and typical is not None
     lines.writerow((*HEADER, *["radius"] * radius, *["fraction"] * fraction))
     rows = labelled = right = 0
-    seen = block is not None and block.y is not None
-    said: tuple[str, ...] = block.notes if block is not None else ()
+    said = list(first.notes)
     radii: list[NDArray[np.float64]] = []
     progress.stage("rows", None)
-    while block is not None:
+    for block in chain([first], others):
         for part, (chosen, probability, proven) in _decided(head, block.X, rows, radius, kept):
             columns: list[Any] = [range(rows, rows + len(chosen)), head.classes_[chosen].tolist(), probability.tolist()]
             if radius:
@@ -139,11 +124,10 @@ def _write(
             if to_stdout:
                 stream.flush()
             _report(progress, rows, radius, kept, to_stdout)
-        block = next(blocks, None)
     if kept is not None:
-        said = (*said, *kept.said, *[f"{kept.before} rows were certified before."] * (kept.before > 0))
+        said += [*kept.said, *[f"{kept.before} rows were certified before."] * (kept.before > 0)]
     proven = np.concatenate(radii) if radii else np.empty(0)
-    return Predictions(rows, labelled if seen else None, right, said, proven, typical)
+    return Predictions(rows, None if first.y is None else labelled, right, tuple(said), proven, typical)
 
 
 def _decided(

@@ -35,8 +35,14 @@ from polyrelu.report import figures
 from polyrelu.robust import BoundsInconsistentError, Bracket, BracketStatus, curve, margin_of
 from polyrelu.workflows.evaluate import run as evaluation
 from polyrelu.workflows.evaluate.settings import EvaluationSettings, parse_radii
-from polyrelu.workflows.evaluate.show import at_least, at_most, overall
-from polyrelu.workflows.evaluate.table import EvaluationTable, round_radii, theory_marks
+from polyrelu.workflows.evaluate.table import (
+    EvaluationTable,
+    at_least,
+    at_most,
+    overall,
+    round_radii,
+    theory_marks,
+)
 
 ROOM = importlib.import_module("polyrelu.robust")
 RECIPE = "mixture:dim=12,clusters=3+2,alpha=0.1,n=250,seed=1"

@@ -50,7 +50,7 @@ from polyrelu.workflows.inspect import margins as inspection_margins
 from polyrelu.workflows.inspect import neurons as inspection_neurons
 from polyrelu.workflows.inspect import run as inspection
 from polyrelu.workflows.inspect import table as inspection_table
-from polyrelu.workflows.inspect.settings import InspectionSettings
+from polyrelu.workflows.inspect.inputs import InspectionSettings
 
 RECIPE = "mixture:dim=12,clusters=3+2,alpha=0.1,n=250,seed=1"
 ALONE_ENV = {**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "120", "TERM": "xterm"}

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -29,16 +28,12 @@ from polyrelu.claims import (
     sweep_of,
 )
 from polyrelu.errors import InputError, require
-from polyrelu.files import write_atomically
 from polyrelu.progress import Progress
 from polyrelu.report.figures import save_figure
 from polyrelu.report.pages import About, DrawnFigure, write_claims_page
 from polyrelu.report.paper_figures import FIGURES, PaperFigure
 from polyrelu.sweep import run_sweep
-from polyrelu.workflows.records import to_argv, versions
-
-FORMAT = "polyrelu-claims-1"
-RECORD = "claims.json"
+from polyrelu.workflows.records import plain, to_argv, versions, write_record
 
 
 @final
@@ -84,10 +79,15 @@ class ReproductionSettings:
     def command(self, out: str, page: bool = True) -> str:
         """The command that makes this again, with its page or without."""
         words = ("reproduce",) if page else ("claims", "run", *self.only)
-        options = {"only": self.only if page else None, "profile": self.profile}
-        for name in ("seeds", "seed", "engine", "workers", "address"):
-            value = getattr(self, name)
-            options[name] = None if value == type(self).__dataclass_fields__[name].default else value
+        options = {
+            "only": self.only if page else None,
+            "profile": self.profile,
+            "seeds": self.seeds,
+            "seed": self.seed or None,
+            "engine": None if self.engine == "local" else self.engine,
+            "workers": self.workers,
+            "address": self.address,
+        }
         return to_argv(*words, **options, out=out)
 
 
@@ -124,18 +124,13 @@ class Reproduction:
     def record(self) -> dict[str, Any]:
         """What claims.json holds."""
         return {
-            "format": FORMAT,
+            "format": "polyrelu-claims-1",
             "command": self.settings.command(self.place),
             "settings": asdict(self.settings),
             "versions": self.versions(),
             "seconds": round(self.seconds, 1),
             "claims": [claim_record(judgement) for judgement in self.judgements],
         }
-
-    def save(self) -> None:
-        """Write claims.json."""
-        lines = json.dumps(self.record(), indent=1, allow_nan=False, ensure_ascii=False) + "\n"
-        write_atomically(self.folder / RECORD, lambda temporary: temporary.write_text(lines, encoding="utf-8"))
 
 
 def measure_claims(settings: ReproductionSettings, out: str | Path, progress: Progress) -> Reproduction:
@@ -150,7 +145,7 @@ def measure_claims(settings: ReproductionSettings, out: str | Path, progress: Pr
     kept = outcomes(records)
     judgements = tuple(judge_all(claims, settings.size, kept))
     result = Reproduction(Path(out), settings, judgements, kept, started, time.perf_counter() - began)
-    result.save()
+    write_record(result.folder / "claims.json", result.record(), indent=1, ensure_ascii=False)
     return result
 
 
@@ -171,9 +166,9 @@ def claim_record(judgement: Judgement) -> dict[str, Any]:
         "numbers": [
             {
                 "name": number.name,
-                "values": [_finite(value) for value in number.values],
-                "low": _finite(number.check.low) if number.check else None,
-                "high": _finite(number.check.high) if number.check else None,
+                "values": plain(number.values),
+                "low": plain(number.check.low) if number.check else None,
+                "high": plain(number.check.high) if number.check else None,
                 "published": number.check.published if number.check else None,
                 "holds": number.holds,
             }
@@ -210,12 +205,9 @@ def _picture(result: Reproduction, figure: PaperFigure) -> bytes | str:
     if wanting:
         return f"{wanting[0].claim.id}: {wanting[0].reason}"
     files = sorted({outcome.file for judgement in shown for outcome in judgement.outcomes})
-    package = Path(__file__).parent.parent
-    code = b"".join(
-        path.read_bytes()
-        for subpackage in ("claims", "report")
-        for path in sorted((package / subpackage).rglob("*.py"))
-    )
+    package = Path(__file__).parents[1]
+    sources = [path for part in ("claims", "report") for path in sorted((package / part).rglob("*.py"))]
+    code = b"".join(path.read_bytes() for path in sources)
     key = hashlib.sha256(code + json.dumps(files).encode()).hexdigest()[:12]
     folder = result.folder / "figures"
     folder.mkdir(exist_ok=True)
@@ -228,7 +220,3 @@ def _picture(result: Reproduction, figure: PaperFigure) -> bytes | str:
         except Exception as error:  # the numbers are worth a page without this picture
             return f"drawing it failed, {type(error).__name__}: {error}"
     return path.read_bytes()
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None

@@ -11,7 +11,7 @@ from polyrelu.cli import application as cli
 from polyrelu.errors import InputError
 from polyrelu.report.paper_figures import FIGURES
 from polyrelu.sweep import digest
-from polyrelu.workflows.reproduce.run import ReproductionSettings
+from polyrelu.workflows.reproduce import ReproductionSettings
 
 
 def polyrelu_(*words):

@@ -2,25 +2,54 @@
 
 from __future__ import annotations
 
+import shlex
 import warnings
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
 
 from polyrelu.data import InputSchema, Table, class_indices, read_table, split_rows
 from polyrelu.errors import InputError, require
-from polyrelu.estimator import RobustnessReport
+from polyrelu.estimator import PolyReLUClassifier, RobustnessReport
 from polyrelu.files import output_folder
 from polyrelu.nets import load, load_about
 from polyrelu.progress import Progress
-from polyrelu.workflows.diagnose.settings import DiagnosisSettings
+from polyrelu.workflows.records import to_argv
 
 TRAINED, MEASURED = 20_000, 5_000  # rows at most; more change the numbers less than the draw of points does
 RELU, LOGISTIC = "ReLU head", "logistic regression"
 Array = NDArray[Any]
+
+
+@final
+@dataclass(frozen=True)
+class DiagnosisSettings:
+    """DATA as typed, and what was asked."""
+
+    data: str
+    out: Path
+    label: str | None = None
+    fine: str | None = None
+    model: str | None = None
+    points: int = 200
+    seed: int = 0
+
+    def command(self) -> str:
+        """What makes the page again."""
+        points, seed = self.points if self.points != 200 else None, self.seed or None
+        options = {"label": self.label, "fine": self.fine, "model": self.model, "points": points, "seed": seed}
+        return f"{to_argv('diagnose', self.data, **options)} -o {shlex.quote(str(self.out))}"
+
+    def next_commands(self, discover: bool) -> list[str]:
+        """A head of one's own, and its certified predictions."""
+        fit = to_argv("fit", self.data, label=self.label, fine="discover" if discover else None)
+        predict = to_argv("predict", "head.safetensors", self.data, radius=True)
+        return [f"{fit} -o head.safetensors", f"{predict} -o predictions.csv"]
 
 
 def run_diagnosis(settings: DiagnosisSettings, progress: Progress) -> RobustnessReport:
@@ -74,9 +103,10 @@ class DiagnosisProgress(Progress):
 
 def _classifiers(model: Any, settings: DiagnosisSettings, X: Array, y: Array, progress: Progress) -> dict[str, Any]:
     """The classifier in question, what stands beside it, and whether a p = 3 head does: fitted on the training rows."""
-    from polyrelu.estimator import PolyReLUClassifier
-
-    beside, head = {LOGISTIC: _logistic(X, y)}, PolyReLUClassifier(p=1, random_state=settings.seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        beside: dict[str, Any] = {LOGISTIC: LogisticRegression(max_iter=1000).fit(X, y)}
+    head = PolyReLUClassifier(p=1, random_state=settings.seed)
     polynomial = getattr(model, "p_", getattr(model, "p", 1.0)) > 2
     if model is None or polynomial:
         progress.update(doing=f"training the {RELU}")
@@ -84,27 +114,12 @@ def _classifiers(model: Any, settings: DiagnosisSettings, X: Array, y: Array, pr
     if model is None:
         return {"model": head, "name": RELU, "beside": beside}
     name = f"head in {Path(settings.model or '').name}"
-    return {
-        "model": model,
-        "name": name,
-        "beside": {RELU: head, **beside} if polynomial else beside,
-        "compare": not polynomial,
-    }
-
-
-def _logistic(X: Array, y: Array) -> Any:
-    from sklearn.exceptions import ConvergenceWarning
-    from sklearn.linear_model import LogisticRegression
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return LogisticRegression(max_iter=1000).fit(X, y)
+    beside = {RELU: head, **beside} if polynomial else beside
+    return {"model": model, "name": name, "beside": beside, "compare": not polynomial}
 
 
 def _model(text: str) -> tuple[Any, InputSchema]:
     """A head or a net saved by polyrelu, and the columns it takes."""
-    from polyrelu.estimator import PolyReLUClassifier
-
     path = Path(text)
     require(path.is_file(), "model", text, "an existing file written by polyrelu (.safetensors)")
     try:

@@ -6,17 +6,18 @@ Radii are l2, in the unit of X; fractions are of the median of |x - mean| over t
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
 
 from polyrelu.data import (
     BLOCK,
+    TABLE_SUFFIXES,
     InputSchema,
     Table,
     class_indices,
@@ -25,17 +26,14 @@ from polyrelu.data import (
     split_rows,
 )
 from polyrelu.errors import InputError, require
-from polyrelu.estimator import TrainingStopped
+from polyrelu.estimator import PolyReLUClassifier, TrainingStopped
 from polyrelu.files import output_folder, write_atomically
 from polyrelu.nets import ReadOut, load_about
 from polyrelu.nets import load as load_net
 from polyrelu.nets import save as save_net
 from polyrelu.progress import Progress
 from polyrelu.robust import Budget, curve, lengths
-from polyrelu.workflows.fit.settings import FitSettings
-
-if TYPE_CHECKING:
-    from polyrelu.estimator import PolyReLUClassifier
+from polyrelu.workflows.records import to_argv
 
 FRACTIONS = (0.1, 0.2, 0.3)
 MEASURED, POINTS, POOL = 20_000, 200, 2000  # held-out rows: predicted, certified; training rows that attacks start from
@@ -46,55 +44,44 @@ TOL, NODES = 0.02, 10  # how hard a bracket is worked at, where only the accurac
 
 
 @final
-@dataclass(frozen=True, eq=False)
-class FittedHead:
-    """A head that was trained, measured and written; ``certified`` and ``attacked`` are accuracies at `FRACTIONS`."""
+@dataclass(frozen=True)
+class FitSettings:
+    """DATA as typed, and what was asked; None is the estimator's own choice."""
 
-    settings: FitSettings
-    head: PolyReLUClassifier
-    said: tuple[str, ...]
-    rows: int
-    held_out: int
-    accuracy: float
-    typical: float
-    points: int
-    certified: NDArray[np.float64]
-    attacked: NDArray[np.float64]
+    data: str
+    out: Path
+    label: str | None = None
+    p: float | str = 3.0
+    fine: str | None = None
+    test: str | None = None
+    width: int | None = None
+    epochs: int | None = None
+    seed: int = 0
 
-    def record(self) -> dict[str, Any]:
-        """The numbers, as JSON holds them."""
-        net = self.head.net_.net if isinstance(self.head.net_, ReadOut) else self.head.net_
-        return {
-            "head": str(self.settings.out),
-            "rows": self.rows,
-            "held_out": self.held_out,
-            "columns": net.dim,
-            "classes": self.head.classes_.tolist(),
-            "sub_classes": net.outputs if isinstance(self.head.net_, ReadOut) else None,
-            "said": list(self.said),
-            "p": self.head.p_,
-            "chosen_at_radius": getattr(self.head, "radius_", None),
-            "width": net.width,
-            "passes": int(self.head.n_iter_),
-            "accuracy": self.accuracy,
-            "median_centred_norm": self.typical,
-            "points": self.points,
-            "radii": [
-                {"fraction": f, "radius": f * self.typical, "certified": float(c), "attacked": float(a)}
-                for f, c, a in zip(FRACTIONS, self.certified, self.attacked, strict=True)
-            ],
-        }
+    def __post_init__(self) -> None:
+        """Refuse a seed that nothing can be drawn from."""
+        require(0 <= self.seed < 2**32, "seed", self.seed, "a whole number from 0 to 2^32 - 1")
+
+    def next_commands(self) -> list[str]:
+        """What to try with the head."""
+        data, out = self.data, str(self.out)
+        file = Path(data).suffix.lower() in TABLE_SUFFIXES
+        rows = self.test or (f"{data}:test" if file else data)
+        seen = "" if file or self.test else "  # rows it was trained on are among them"
+        return [
+            to_argv("evaluate", out, rows, limit=500, out="out/head") + seen,
+            to_argv("predict", out, data, "--radius", "-o", "predictions.csv"),
+            to_argv("diagnose", data, "--model", out, "-o", "diagnosis.html"),
+        ]
 
 
-def run_fit(settings: FitSettings, progress: Progress) -> FittedHead:
+def run_fit(settings: FitSettings, progress: Progress) -> dict[str, Any]:
     """Train on four fifths of DATA (or all of it beside ``test``), measure on the rest, write the head.
+
+    What comes back are its numbers, as JSON holds them.
 
     After a KeyboardInterrupt, which says so, the head of the whole passes made is written, unmeasured.
     """
-    from sklearn.exceptions import ConvergenceWarning
-
-    from polyrelu.estimator import PolyReLUClassifier
-
     progress.keep(NOTHING)
     require_replaceable(settings.out)
     discover = settings.fine == "discover"
@@ -124,7 +111,7 @@ def run_fit(settings: FitSettings, progress: Progress) -> FittedHead:
 def _measured(
     head: PolyReLUClassifier, settings: FitSettings, table: Table, rows: NDArray[np.int64], test: Table, typical: float,
     progress: Progress, warned: list[str],
-) -> FittedHead:  # fmt: skip
+) -> dict[str, Any]:  # fmt: skip
     """Accuracy of a trained head on all rows to measure on, brackets on some; then it is written."""
     truth = class_indices(test.y, head.classes_)  # type: ignore[arg-type]
     accuracy = float((class_indices(head.predict(test.X), head.classes_) == truth).mean())
@@ -142,17 +129,33 @@ def _measured(
     )  # fmt: skip
     line, radii = curve(found), typical * np.array(FRACTIONS)
     save(head, settings.out, table, typical)
-    said = (
-        *table.notes,
-        *(f"{settings.test}: {one}" for one in test.notes if settings.test),
-        *[f"{strange} rows to measure on are of no class of the head: they count as wrong, and are not certified."]
-        * (strange > 0),
-        *warned,
-    )
-    return FittedHead(
-        settings, head, said, len(rows), len(test), accuracy, typical, len(some), line.certified(radii),
-        line.attacked(radii),
-    )  # fmt: skip
+    said = [*table.notes, *(f"{settings.test}: {one}" for one in test.notes if settings.test)]
+    if strange:
+        said.append(f"{strange} rows to measure on are of no class of the head: they count as wrong, and are not "
+                    "certified.")  # fmt: skip
+    net = head.net_.net if isinstance(head.net_, ReadOut) else head.net_
+    return {
+        "head": str(settings.out),
+        "rows": len(rows),
+        "held_out": len(test),
+        "columns": net.dim,
+        "classes": head.classes_.tolist(),
+        "sub_classes": net.outputs if isinstance(head.net_, ReadOut) else None,
+        "said": [*said, *warned],
+        "p": head.p_,
+        "chosen_at_radius": getattr(head, "radius_", None),
+        "width": net.width,
+        "passes": int(head.n_iter_),
+        "accuracy": accuracy,
+        "median_centred_norm": typical,
+        "points": len(some),
+        "radii": [
+            {"fraction": fraction, "radius": float(radius), "certified": certified, "attacked": attacked}
+            for fraction, radius, certified, attacked in zip(
+                FRACTIONS, radii, line.certified(radii).tolist(), line.attacked(radii).tolist(), strict=True
+            )
+        ],
+    }
 
 
 @final
@@ -186,7 +189,7 @@ def _stopped(head: PolyReLUClassifier | None, settings: FitSettings, table: Tabl
     if out.exists() and STOPPED not in load_about(out):
         out = out.with_stem(f"{out.stem}-stopped")
         require_replaceable(out)
-    save(head, out, table, typical, {STOPPED: int(head.n_iter_)})
+    save(head, out, table, typical, **{STOPPED: int(head.n_iter_)})
     whole = "1 whole pass" if head.n_iter_ == 1 else f"{head.n_iter_} whole passes"
     spared = "" if out == settings.out else f"; {settings.out} is as it was"
     return (
@@ -195,12 +198,10 @@ def _stopped(head: PolyReLUClassifier | None, settings: FitSettings, table: Tabl
     )
 
 
-def save(
-    head: PolyReLUClassifier, path: Path, table: Table, typical: float, marks: Mapping[str, Any] | None = None
-) -> None:
+def save(head: PolyReLUClassifier, path: Path, table: Table, typical: float, **marks: int) -> None:
     """Write the head with the names of its columns and of its labels, and the norm that fractions are of."""
     more = {
-        **(marks or {}),
+        **marks,
         "features": None if table.features is None else list(table.features),
         "label": table.label,
         "median_centred_norm": typical,
@@ -268,10 +269,10 @@ def _parts(table: Table, settings: FitSettings) -> tuple[NDArray[np.int64], Tabl
 def _train(head: PolyReLUClassifier, table: Table, rows: NDArray[np.int64], fine: Any, progress: Progress) -> None:
     """Rows in a file are not copied: those held out weigh nothing."""
     if is_memory_mapped(table.X):
-        weights = np.zeros(len(table))
-        weights[rows] = 1
-        weighing = {"sample_weight": weights} if len(rows) < len(table) else {}
-        head.fit(table.X, table.y, fine_labels=fine, progress=progress, **weighing)
+        weights = np.zeros(len(table)) if len(rows) < len(table) else None
+        if weights is not None:
+            weights[rows] = 1
+        head.fit(table.X, table.y, fine_labels=fine, sample_weight=weights, progress=progress)
         return
     part = table.take(rows)
     head.fit(part.X, part.y, fine_labels=fine if isinstance(fine, str) else part.fine, progress=progress)

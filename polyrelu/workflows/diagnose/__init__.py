@@ -1,1 +1,0 @@
-"""`polyrelu diagnose`: a table to one page."""

@@ -1,1 +1,0 @@
-"""`polyrelu fit`: a table to a head in a file."""

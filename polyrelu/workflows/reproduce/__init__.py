@@ -1,1 +1,0 @@
-"""`polyrelu reproduce` and `polyrelu claims run`: claims chosen, measured, judged, drawn."""
