@@ -97,15 +97,6 @@ class Evaluation:
                 save_figure(figure, self.folder / name)
             write_record(self.folder / RECORD, self.record())
 
-    def cross_checked(self) -> Evaluation:
-        """The same with the attacks of other libraries held against it, and its record written anew."""
-        norm, seed = self.bracket.norm, self.settings.seed
-        found = crosscheck.cross_check(self.net, self.X, self.y, self.bracket, norm=norm, seed=seed)
-        checked = replace(self, checks=tuple(found))
-        with _writing(self.folder, len(self.X)):
-            write_record(self.folder / RECORD, checked.record())
-        return checked
-
     def _heading(self) -> str:
         """The title over two lines, each no longer than the picture is wide."""
         lines = (f"{Path(self.settings.net).name or 'net'}, {len(self.X)} points", self.data.name)
@@ -191,10 +182,13 @@ def run_evaluation(settings: EvaluationSettings, out: str | Path, progress: Prog
     progress.stage("drawing and writing the results")
     result = Evaluation(folder, settings, net, data, X, y, identity, join(parts), sum(part.seconds for part in parts))
     result.save()
-    if not settings.cross_check:
-        return result
-    progress.stage("attacks of other libraries")
-    return result.cross_checked()
+    if settings.cross_check:
+        progress.stage("attacks of other libraries")
+        found = crosscheck.cross_check(net, X, y, result.bracket, norm=result.bracket.norm, seed=settings.seed)
+        result = replace(result, checks=tuple(found))
+        with _writing(folder, count):
+            write_record(folder / RECORD, result.record())
+    return result
 
 
 def keep_points(progress: Progress, done: int, count: int, resume: str, *, waits: bool) -> None:
@@ -206,11 +200,9 @@ def keep_points(progress: Progress, done: int, count: int, resume: str, *, waits
 
 def _kept(folder: Path, start: int, counts: tuple[int, int], fingerprint: str) -> BracketedRows | None:
     """What is there of the part that begins at ``start``, for the points asked for or those of the time before."""
-    for count in counts:
-        part = read_part(folder / "parts", start, min(SIZE, count - start), fingerprint) if count > start else None
-        if part is not None:
-            return part
-    return None
+    sizes = [min(SIZE, count - start) for count in counts if count > start]
+    parts = (read_part(folder / "parts", start, size, fingerprint) for size in sizes)
+    return next((part for part in parts if part is not None), None)
 
 
 def require_same(folder: Path, identity: dict[str, Any]) -> int:

@@ -128,11 +128,7 @@ class CertifiedRows:
 
 def file_hash(path: str | Path) -> str:
     """sha256 of what a file holds."""
-    found = hashlib.sha256()
-    with Path(path).open("rb") as stream:
-        while content := stream.read(1 << 20):
-            found.update(content)
-    return found.hexdigest()
+    return hashlib.sha256(Path(path).read_bytes()).hexdigest()
 
 
 def _hash(X: NDArray[Any]) -> str:
