@@ -142,7 +142,8 @@ def grid(*columns: str) -> Any:
 
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in columns:
-        table.add_column(column, no_wrap=column in ("id", "verdict"), ratio=None if column in ("id", "verdict") else 2)
+        narrow = column in ("id", "verdict")
+        table.add_column(column, no_wrap=narrow, ratio=None if narrow else 2)
     return table
 
 

@@ -50,8 +50,8 @@ def export(
         shape = "(n,)" if own.outputs == 1 else f"(n, {own.outputs})"
         if out.suffix == ".onnx":
             to_onnx(own, out, about={key: said[key] for key in ("classes", "features") if key in said})
-            typer.echo(f"polyrelu: {out} maps X (n, {own.dim}) to logits {shape}, equal up to rounding", err=True)
         else:
             to_torch_export(own, out)
-            typer.echo(f"polyrelu: {out} maps X (n, {own.dim}) to logits {shape}, equal to the last bit", err=True)
+        equal = "up to rounding" if out.suffix == ".onnx" else "to the last bit"
+        typer.echo(f"polyrelu: {out} maps X (n, {own.dim}) to logits {shape}, equal {equal}", err=True)
         typer.echo(out)

@@ -78,7 +78,7 @@ def run(
     again = to_argv("sweep", str(file), engine=engine, address=address, workers=workers, time_limit=time_limit, out=out)
     with plain_errors("lower --workers", KEPT):
         check_cluster(engine, address)
-        from polyrelu.sweep import Sweep, run_sweep
+        from polyrelu.sweep import Sweep, encode, run_sweep
 
         sys.path.append(str(file.resolve().parent))
         sweep = Sweep.read(file, call=True)
@@ -90,7 +90,17 @@ def run(
         unique = list({record.key: record for record in records}.values())
         failures = [record for record in unique if record.failed]
         if as_json:
-            typer.echo(json.dumps([_plain(record) for record in records], indent=1, allow_nan=False))
+            shown = [
+                {
+                    "settings": encode(record.settings),
+                    "result": encode(record.result),
+                    "error": record.error,
+                    "file": record.file,
+                    "seconds": record.seconds,
+                }
+                for record in records
+            ]
+            typer.echo(json.dumps(shown, indent=1, allow_nan=False))
         else:
             typer.echo(f"{len(unique) - len(failures)} of {len(unique)} settings done, {len(failures)} failed")
         _show_failures(failures, out)
@@ -109,14 +119,14 @@ def status(folder: Folder, as_json: Annotated[bool, option(OUTPUT, "Print it as 
         if as_json:
             typer.echo(json.dumps(found.as_json(), indent=1, allow_nan=False))
             return
-        rows = [
-            ("function", f"{found.function}, version {found.version}"),
-            ("settings", f"{found.total}: {found.done} done, {found.failed} failed, {found.missing} missing"),
-            ("others in the folder", str(found.others)),
-            ("time spent", f"{found.seconds:.1f} s"),
-            ("at work now", "yes" if found.at_work else "no"),
-        ]
-        for label, text in rows:
+        rows = {
+            "function": f"{found.function}, version {found.version}",
+            "settings": f"{found.total}: {found.done} done, {found.failed} failed, {found.missing} missing",
+            "others in the folder": found.others,
+            "time spent": f"{found.seconds:.1f} s",
+            "at work now": "yes" if found.at_work else "no",
+        }
+        for label, text in rows.items():
             typer.echo(f"{label:<22}{text}")
         _show_failures(found.failures, folder)
 
@@ -140,15 +150,3 @@ def _show_failures(failures: Sequence[Record], folder: Path) -> None:
     if failures:
         more = f"{len(failures) - SHOWN} more failed; " if len(failures) > SHOWN else ""
         typer.echo(f"polyrelu: {more}all of it is in {folder / 'failures'}; try again with --retry-failed", err=True)
-
-
-def _plain(record: Record) -> dict[str, Any]:
-    from polyrelu.sweep import encode
-
-    return {
-        "settings": encode(record.settings),
-        "result": encode(record.result),
-        "error": record.error,
-        "file": record.file,
-        "seconds": record.seconds,
-    }

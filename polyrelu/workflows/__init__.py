@@ -6,15 +6,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from polyrelu.workflows.evaluate.settings import EvaluationSettings, parse_radii
-from polyrelu.workflows.flow.settings import (
-    DTYPES,
-    LOSSES,
-    NET_FILE,
-    RUN_FILE,
-    STARTS,
-    TRAJECTORY_FILE,
-    FlowSettings,
-)
+from polyrelu.workflows.flow.settings import DTYPES, LOSSES, NET_FILE, RUN_FILE, STARTS, TRAJECTORY_FILE, FlowSettings
 from polyrelu.workflows.records import to_argv
 
 if TYPE_CHECKING:

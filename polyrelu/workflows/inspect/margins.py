@@ -10,7 +10,7 @@ from polyrelu.bias import LARGEST_LOSS, Layer, kkt, margin_history, margins, pha
 from polyrelu.errors import InputError
 from polyrelu.report import power_text
 from polyrelu.workflows.inspect.inputs import InspectedNet
-from polyrelu.workflows.inspect.table import Measurement, at_most, counted, does_not_apply, short
+from polyrelu.workflows.inspect.table import Measurement, at_most, counted, does_not_apply, fields_of, short
 
 NEAR = 0.05  # KKT residuals below which a net is called close to a KKT point
 Measurements = list[Measurement]
@@ -29,7 +29,7 @@ def margin_sizes(subject: InspectedNet) -> Measurements:
     """Normalised, product and smoothed margin, and the loss."""
     found = margins(subject.net, subject.data, subject.loss, _layers(subject))
     names = ("smallest", "sample", "normalised", "product", "smoothed", "lower", "log_rho", "log10_loss")
-    numbers = {"loss": subject.loss, **{name: getattr(found, name) for name in names}}
+    numbers = {"loss": subject.loss, **fields_of(found, *names)}
     state = "every row is right" if found.separated else "not separated yet"
     words = (
         f"{state}: the smallest margin, of row {found.sample}, is {short(found.smallest)}, or "
@@ -67,13 +67,9 @@ def kkt_residual(subject: InspectedNet) -> Measurements:
             f"{at_most(found.free.stationarity)} and {at_most(found.free.slackness)}"
         )
     numbers = {
-        "stationarity": best.stationarity,
-        "slackness": best.slackness,
+        **fields_of(best, "stationarity", "slackness"),
         "support": support,
-        "candidates": found.candidates,
-        "left_out": found.left_out,
-        "kinks": found.kinks,
-        "kinks_left": found.kinks_left,
+        **fields_of(found, "candidates", "left_out", "kinks", "kinks_left"),
         "free_stationarity": None if found.free is None else found.free.stationarity,
     }
     value = f"{short(best.stationarity)} and {short(best.slackness)}"
@@ -91,9 +87,7 @@ def order_of_phases(subject: InspectedNet) -> Measurements:
     numbers = {
         "aligned": None if found.aligned is None else found.aligned.time,
         "fallen": None if found.fallen is None else found.fallen.time,
-        "ratio": found.ratio,
-        "grown": found.grown,
-        "alignment_first": found.alignment_first,
+        **fields_of(found, "ratio", "grown", "alignment_first"),
     }
     value = {True: "directions first", False: "loss first", None: "neither happened"}[found.alignment_first]
     return [Measurement("phases of training", value, words, numbers)]

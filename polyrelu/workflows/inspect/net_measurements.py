@@ -22,7 +22,17 @@ from polyrelu.errors import InputError
 from polyrelu.nets import LogisticRegression
 from polyrelu.robust import margin_of
 from polyrelu.workflows.inspect.inputs import InspectedNet
-from polyrelu.workflows.inspect.table import Measurement, at_least, at_most, cosine, does_not_apply, of, short, unit
+from polyrelu.workflows.inspect.table import (
+    Measurement,
+    at_least,
+    at_most,
+    cosine,
+    does_not_apply,
+    fields_of,
+    of,
+    short,
+    unit,
+)
 
 Measurements = list[Measurement]
 
@@ -98,12 +108,7 @@ def distance_to_linear(subject: InspectedNet) -> Measurements:
         f"the best {'affine' if affine else 'linear'} map misses {size} of the net's size on {where}, "
         f"and on the rows gives its class for {math.floor(1000 * found.agreement) / 10:g} %"
     )
-    numbers = {
-        "residual": residual,
-        "on_rows": found.residual,
-        "agreement": found.agreement,
-        "evenness": found.evenness,
-    }
+    numbers = {"residual": residual, "on_rows": found.residual, **fields_of(found, "agreement", "evenness")}
     return [Measurement("distance to linear", size, words, numbers), _cosine_to_svm(subject, found.map[0], affine)]
 
 
@@ -153,13 +158,7 @@ def lipschitz_constant(subject: InspectedNet) -> Measurements:
     words = f"as far out as these rows lie the steepest slope of a margin is {value}; this alone proves " + (
         f"a radius of {at_least(proven)} or more for half of the rows" if proven > 0 else "nothing for half of the rows"
     )
-    numbers = {
-        "value": found.value,
-        "attained": found.attained,
-        "kind": found.kind,
-        "reach": reach,
-        "median_radius": proven,
-    }
+    numbers = {**fields_of(found, "value", "attained", "kind"), "reach": reach, "median_radius": proven}
     return [Measurement("Lipschitz constant", value.replace("at most", "≤"), words, numbers)]
 
 

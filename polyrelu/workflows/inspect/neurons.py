@@ -24,7 +24,7 @@ from polyrelu.errors import InputError
 from polyrelu.nets import FixedOutputNet, PolyReLUNet
 from polyrelu.train import ReferenceDirections
 from polyrelu.workflows.inspect.inputs import InspectedNet, some_rows
-from polyrelu.workflows.inspect.table import Measurement, at_least, at_most, cosine, counted, of, short, unit
+from polyrelu.workflows.inspect.table import Measurement, at_least, at_most, cosine, counted, fields_of, of, short, unit
 
 EVEN, ALONE = 0.9, 1.1  # averaging ratio and number of centres in use from which, to which, a verdict needs no "nearly"
 STARTS, FIELD_ROWS = 100, 2000  # of the search for stationary directions
@@ -85,9 +85,8 @@ def learned(subject: InspectedNet) -> Measurements:
     found = subject.decoupling
     known = found.learned
     numbers = {
-        **{name: getattr(known, name) for name in Learned.__dataclass_fields__},
-        "centres": found.centres,
-        "deviation": found.deviation,
+        **fields_of(known, *Learned.__dataclass_fields__),
+        **fields_of(found, "centres", "deviation"),
         "others": {"+".join(map(str, counts)): score for counts, score in found.others.items()},
     }
     rows = [Measurement("what was learned", known.verdict.split(":")[0], verdict(known), numbers)]

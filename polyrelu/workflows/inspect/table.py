@@ -46,6 +46,11 @@ def does_not_apply(name: str, why: str) -> Measurement:
     return Measurement(name, NOTHING, why, status=DOES_NOT_APPLY)
 
 
+def fields_of(record: object, *names: str) -> dict[str, Any]:
+    """Some of its fields, by name."""
+    return {name: getattr(record, name) for name in names}
+
+
 def inspection_table(rows: list[Measurement]) -> Grid:
     """The table: what does not apply is dim."""
     table = Grid(box=SIMPLE_HEAD, pad_edge=False)
