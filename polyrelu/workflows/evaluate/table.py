@@ -94,10 +94,9 @@ def theory_marks(data: Dataset, norm: float) -> dict[str, float]:
     if centres is None or norm != 2 or not data.binary or len(centres) < 2:
         return {}
     gram = centres.double() @ centres.double().T
-    squares = gram.diagonal()
-    square = float(squares.mean())
-    off = gram - torch.diag(squares)
-    if square <= 0 or float(off.abs().max()) > 1e-3 * square or float((squares - square).abs().max()) > 1e-3 * square:
+    square = float(gram.diagonal().mean())
+    apart = gram - square * torch.eye(len(centres), dtype=gram.dtype, device=gram.device)
+    if square <= 0 or float(apart.abs().max()) > 1e-3 * square:
         return {}
     length = math.sqrt(square)
     unit = abs(length - 1) < 1e-6
