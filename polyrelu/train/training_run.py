@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from polyrelu.data import Dataset
 from polyrelu.nets import PolyReLUNet
@@ -40,9 +41,7 @@ class ReferenceDirections:
         shift = 0 if net.centre is None else net.centre
 
         def seen(points: Tensor) -> Tensor:
-            moved = points.to(net.weight.dtype) - shift
-            norm: Tensor = torch.linalg.vector_norm(moved, dim=1, keepdim=True)
-            return moved / norm.clamp(min=1e-30)
+            return functional.normalize(points.to(net.weight.dtype) - shift, dim=1, eps=1e-30)
 
         return cls(seen(data.class_means()), None if data.centres is None else seen(data.centres))
 
@@ -209,7 +208,7 @@ class FlowOptions:
     watch: Watch | None
 
 
-class FlowRun(TrainingRun):
+class GradientFlow(TrainingRun):
     """A gradient flow under way: ``targets`` shorten its steps, ``start`` is the clock and log time it begins at."""
 
     def __init__(self, options: FlowOptions, after: Trajectory | None, levels: Sequence[float] = ()) -> None:

@@ -1,11 +1,10 @@
 """Gradient descent: GD, SGD and Adam, the published recipes, and the gradients they use."""
 
-from polyrelu.train.descent.descend import METHODS, adam, degree, descend
-from polyrelu.train.descent.mean_gradient import gradient_of, logits, mean_one, outputs_of, relu_powers
+from polyrelu.train.descent.descend import adam, degree, descend
+from polyrelu.train.descent.mean_gradient import gradient_of, logits, mean_one, relu_powers
 from polyrelu.train.descent.recipes import mean, published_head
 
 __all__ = [
-    "METHODS",
     "adam",
     "degree",
     "descend",
@@ -13,7 +12,6 @@ __all__ = [
     "logits",
     "mean",
     "mean_one",
-    "outputs_of",
     "published_head",
     "relu_powers",
 ]

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
-from typing import Protocol
 
 import torch
 from torch import Tensor, nn
@@ -33,17 +32,7 @@ HELD = 32 * BLOCK
 Parts = Iterable[tuple[Tensor, ...]]  # rows, labels and, where samples are weighted, the logs of their weights
 
 
-class Gradient(Protocol):
-    """Sets ``grad`` of every trained parameter."""
-
-    def rows(self, X: Tensor) -> Tensor:
-        """Inputs in the form in which ``parts`` hold them."""
-
-    def __call__(self, parts: Parts, n: int, frame: float) -> float:
-        """The gradient over ``parts`` of n rows in all; gives the log of their mean loss."""
-
-
-def gradient_of(net: nn.Module, loss: str) -> Gradient:
+def gradient_of(net: nn.Module, loss: str) -> ByHand | ByAutograd:
     """By hand where the formula above holds, else by autograd."""
     return ByHand(net, loss) if isinstance(net, PolyReLUNet) and net.is_plain() else ByAutograd(net, loss)
 
@@ -56,12 +45,12 @@ class ByHand:
         self.memory = net.weight.new_empty(0)  # used again for every part
 
     def rows(self, X: Tensor) -> Tensor:
-        """Centred and normalised."""
+        """Inputs in the form in which parts hold them: centred and normalised."""
         return self.net.preprocess(X).detach()
 
     @torch.no_grad()
     def __call__(self, parts: Parts, n: int, frame: float) -> float:
-        """One pass forwards and one backwards over each part."""
+        """Set ``grad`` of every trained parameter, from parts of n rows in all; gives the log of their mean loss."""
         net, p = self.net, self.net.p
         r = torch.linalg.vector_norm(net.weight, dim=1)
         u = net.weight / torch.where(r > 0, r, 1.0)[:, None]
@@ -120,7 +109,7 @@ class ByAutograd:
         return X
 
     def __call__(self, parts: Parts, n: int, frame: float) -> float:
-        """One pass forwards and one backwards over each part."""
+        """The same as `ByHand`."""
         self.net.zero_grad()
         total = -math.inf
         for x, y, *log_weight in parts:

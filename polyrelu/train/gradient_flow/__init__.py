@@ -2,5 +2,6 @@
 
 from polyrelu.train.gradient_flow.flow import flow
 from polyrelu.train.gradient_flow.polar_field import Field, PolarState
+from polyrelu.train.gradient_flow.two_level import stratified
 
-__all__ = ["Field", "PolarState", "flow"]
+__all__ = ["Field", "PolarState", "flow", "stratified"]

@@ -10,9 +10,9 @@ from torch import Tensor, nn
 
 import polyrelu.train.margin_gradients as gradients
 from polyrelu.nets import Polar, PolyReLUNet
-from polyrelu.train.gradient_flow.late_step import LateState, LateStep, LateStepper, all_margins, length
+from polyrelu.train.gradient_flow.late_step import LateState, LateStepper, all_margins, length
 from polyrelu.train.stopping import Status, StepTargets
-from polyrelu.train.training_run import FlowOptions, FlowRun, ReferenceDirections
+from polyrelu.train.training_run import FlowOptions, GradientFlow, ReferenceDirections
 from polyrelu.train.trajectory import Trajectory
 
 SMALLEST_LOG_NORM = math.log(1e-130)  # neurons below stay as they are: no output of a float64 net depends on them
@@ -20,7 +20,7 @@ GATES_AFTER = 5  # rejected steps, beyond one for every second accepted, before 
 GIVE_UP_AFTER = 20  # rejected steps, beyond one for each accepted, before the early methods take over again
 
 
-class LateFlow(FlowRun):
+class LateFlow(GradientFlow):
     """The late phase under way: on from ``before``, whose net is `ready`, by steps implicit in the margins.
 
     It gives up where steps become too short: where neurons slide along gates of single samples (p = 1, few data),
@@ -35,10 +35,11 @@ class LateFlow(FlowRun):
         self.targets = StepTargets(options.until, options.record, options.checkpoints)
         net, self.kept = float64_net(before.net)
         names = tuple(name for name, value in net.named_parameters() if value.requires_grad)
-        self.point = LateState(net, names, all_margins(net, self.data), options.loss, *self.start)
-        self.weights = torch.softmax(-self.point.q.flatten(), 0).view_as(self.point.q)
+        q = all_margins(net, self.data)
+        weights = torch.softmax(-q.flatten(), 0).view_as(q)
+        self.point = LateState(net, names, q, options.loss, *self.start, weights)
         self.stepper = LateStepper(self.data, self.degree())
-        self.dt = 0.02 * math.exp(self.point.log_rho) / length(self.pull(self.weights))
+        self.dt = 0.02 * math.exp(self.point.log_rho) / length(self.pull(weights))
         if isinstance(before.net, PolyReLUNet):
             self.reference = ReferenceDirections.from_net(before.net, self.data)
         self.counts = before.counts | {name: before.counts.get(name, 0.0) for name in ("late_steps", "late_rejected")}
@@ -46,14 +47,14 @@ class LateFlow(FlowRun):
 
     def degree(self) -> float | None:
         """The degree L of a homogeneous net in theta, else None: by Euler, <theta, grad q> = L q for every q."""
-        q, theta = self.point.q, gradients.theta(self.point)
+        q, weights, theta = self.point.q, self.point.weights, gradients.theta(self.point)
 
         def along(weights: Tensor) -> float:
             pull = self.pull(weights)
             return sum(float((theta[name] * pull[name]).sum()) for name in self.point.names)
 
-        degree = along(self.weights) / float((self.weights * q.nan_to_num(posinf=0.0)).sum())
-        smallest = torch.zeros_like(self.weights).flatten()
+        degree = along(weights) / float((weights * q.nan_to_num(posinf=0.0)).sum())
+        smallest = torch.zeros_like(weights).flatten()
         smallest[q.flatten().argmin()] = 1.0
         again = along(smallest.view_as(q)) / float(q.min())
         return degree if abs(degree - again) < 1e-6 * degree else None
@@ -81,29 +82,25 @@ class LateFlow(FlowRun):
         """One accepted step; a status if none can be found."""
         dt, tiny = self.dt, 1e-12 * self.dt
         while dt > tiny:
-            step = self.stepper.step(self.point, dt, self.weights)
-            growth = 0.9 * (self.rtol / max(step.error, 1e-300)) ** 0.5
-            if step.error > self.rtol or self.stepper.falls(self.point, step.end):
+            new, error = self.stepper.step(self.point, dt)
+            growth = 0.9 * (self.rtol / max(error, 1e-300)) ** 0.5
+            if error > self.rtol or self.stepper.falls(self.point, new):
                 self.counts["late_rejected"] += 1
                 often = self.counts["late_rejected"] > self.counts["late_steps"] / 2 + GATES_AFTER
                 self.stepper.unknown_gates |= often
                 dt = self.dt = dt * min(0.5, max(0.1, growth))
                 continue
-            cut = self.targets.shortened(self.point, step.end)
+            cut = self.targets.shortened(self.point, new)
             if cut < 1:  # a shorter step to end on a target, after which the old length is tried again
                 dt *= cut
                 continue
-            self.commit(step)
+            self.point = new
+            self.counts["late_steps"] += 1
+            self.record(new, new.log_rho, self.neuron_values(self.network()))
+            self.keep_copies(new, self.network)
             self.dt = max(self.dt, dt * min(3.0, max(0.5, growth)))
             return None
         return Status.STEP_UNDERFLOW
-
-    def commit(self, step: LateStep) -> None:
-        """Take a step and record where it ends."""
-        self.point, self.weights = step.end, step.weights
-        self.counts["late_steps"] += 1
-        self.record(self.point, self.point.log_rho, self.neuron_values(self.network()))
-        self.keep_copies(self.point, self.network)
 
     def network(self) -> nn.Module:
         """The net in the type it came in, with the neurons that stayed as they were."""

@@ -62,7 +62,10 @@ def all_margins(net: nn.Module, data: Dataset) -> Tensor:
 
 @dataclass(frozen=True, eq=False)
 class LateState:
-    """A point of the late phase: the net in float64, its margins, clock and log flow time; it is a `Weights`."""
+    """A point of the late phase; it is a `Weights`.
+
+    The net in float64, its margins q (n, C), clock and log flow time, and the weights (n, C) of the constraints.
+    """
 
     net: nn.Module
     names: tuple[str, ...]
@@ -70,6 +73,7 @@ class LateState:
     loss: str
     tau: float
     log_t: float
+    weights: Tensor
 
     @cached_property
     def polar(self) -> Polar | None:
@@ -110,15 +114,6 @@ class LateState:
         return math.log(inverse) - degree * self.log_rho
 
 
-@dataclass(frozen=True)
-class LateStep:
-    """A step: where it ends, its error, and the weights of the constraints at the end."""
-
-    end: LateState
-    error: float
-    weights: Tensor  # (n, C)
-
-
 class LateStepper:
     """Steps of the module docstring on one data set; ``work`` counts passes over it."""
 
@@ -126,24 +121,23 @@ class LateStepper:
         self.data, self.degree, self.work = data, degree, 0.0
         self.unknown_gates = False  # whether gates are unknowns: slower, so only where steps fail without
 
-    def step(self, state: LateState, dt: float, start: Tensor) -> LateStep:
+    def step(self, state: LateState, dt: float) -> tuple[LateState, float]:
         """Two half steps, extrapolated with one whole step, and how far apart they are relative to |theta|."""
-        near = self.tangent(state, start)
-        whole, _ = self.move(state, near, dt)
-        half, weights = self.move(state, near, dt / 2)
-        end, weights = self.move(half, self.tangent(half, weights), dt / 2)
+        near = self.tangent(state, state.weights)
+        whole, half = self.move(state, near, dt), self.move(state, near, dt / 2)
+        end = self.move(half, self.tangent(half, half.weights), dt / 2)
         mine, other = dict(end.net.named_parameters()), dict(whole.net.named_parameters())
         apart = {name: mine[name].detach() - other[name].detach() for name in state.names}
         with torch.no_grad():
             for name, gap in apart.items():
                 mine[name].add_(gap)
-        end = LateState(end.net, state.names, all_margins(end.net, self.data), state.loss, state.tau + dt, state.log_t)
+        end = replace(end, q=all_margins(end.net, self.data), tau=state.tau + dt)
         self.work += 1
         passed = math.log(dt) + log_mean_exp(-state.log_loss, -half.log_loss, -end.log_loss)
         end = replace(end, log_t=log_add(state.log_t, passed))
-        return LateStep(end, length(apart) / math.exp(end.log_rho), weights)
+        return end, length(apart) / math.exp(end.log_rho)
 
-    def move(self, state: LateState, near: Tangent, dt: float) -> tuple[LateState, Tensor]:
+    def move(self, state: LateState, near: Tangent, dt: float) -> LateState:
         """One step; constraints and gates that were not offered but turn out to matter are, and it is taken again."""
         for turn in range(8):
             p, s = self.forces(near, dt)
@@ -167,7 +161,7 @@ class LateStepper:
             near = replace(near, gates=found, G=gram_with_gates(state, near.X, near.E, found))
         full = torch.zeros_like(weights)
         full[near.chosen] = p
-        return replace(new, q=q), full.view_as(q)
+        return replace(new, q=q, weights=full.view_as(q))
 
     def tangent(self, state: LateState, start: Tensor, chosen: Tensor | None = None) -> Tangent:
         """Gradients of the constraints near the margin; ``start`` (n, C): weights to begin with."""
@@ -209,7 +203,7 @@ class LateStepper:
             gradients.set_gate_forces(pull, state, near.X, p, near.gates, s)
         if near.rest is not None:
             pull = {name: part + near.rest[name] for name, part in pull.items()}
-        return LateState(changed(state.net, pull, dt), state.names, state.q, state.loss, state.tau + dt, state.log_t)
+        return replace(state, net=changed(state.net, pull, dt), tau=state.tau + dt)
 
     def falls(self, old: LateState, new: LateState) -> bool:
         """Whether the smoothed margin of a homogeneous net fell, beyond rounding."""

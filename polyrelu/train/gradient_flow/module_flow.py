@@ -23,7 +23,7 @@ from polyrelu.data import BLOCK
 from polyrelu.train.descent.mean_gradient import logits, relative_loss
 from polyrelu.train.losses import class_margins, in_loss_time, log_add, log_mean_exp, pull
 from polyrelu.train.stopping import Status
-from polyrelu.train.training_run import FlowOptions, FlowRun
+from polyrelu.train.training_run import FlowOptions, GradientFlow
 from polyrelu.train.trajectory import Trajectory
 
 MAX_STAGES = 200  # of a step
@@ -44,7 +44,7 @@ class ModulePoint:
     margin: float
 
 
-class ModuleFlow(FlowRun):
+class ModuleFlow(GradientFlow):
     """The flow of a module, under way."""
 
     point: ModulePoint

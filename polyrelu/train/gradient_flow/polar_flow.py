@@ -1,8 +1,6 @@
 """Gradient flow of a PolyReLUNet, error-controlled, indifferent to the initial scale.
 
-    theta' = -grad L(theta),   L = (1/n) sum_i l(f(x_i), y_i)
-
-integrated in polar coordinates (polar_field.py) by an adaptive Runge-Kutta pair (exponential_rk.py): on the full data
+Integrated in polar coordinates (polar_field.py) by an adaptive Runge-Kutta pair (exponential_rk.py): on the full data
 when they are few, otherwise on a surrogate whose defect the full data correct (two_level.py). Neurons whose directions
 agree are merged, and those that no sample activates are left out (merging.py).
 """
@@ -23,7 +21,7 @@ from polyrelu.train.gradient_flow.merging import MergeState
 from polyrelu.train.gradient_flow.polar_field import Field, PolarState, distance, error_size
 from polyrelu.train.gradient_flow.two_level import OneLevel, ReducedBasis, TrialStep, TwoLevel, idle, lifted
 from polyrelu.train.stopping import TIME_TOLERANCE, Status
-from polyrelu.train.training_run import FlowOptions, FlowRun, ReferenceDirections
+from polyrelu.train.training_run import FlowOptions, GradientFlow, ReferenceDirections
 from polyrelu.train.trajectory import Trajectory
 
 FIRST_TURN = 0.1  # radians by which the first step may turn the neurons
@@ -33,7 +31,7 @@ SHORT_STEPS = 4  # useless steps of the surrogate before it is given up
 SLOW_SHARE = 0.3  # merging is tried once this share of the neurons turns slowly
 
 
-class PolarFlow(FlowRun):
+class PolarFlow(GradientFlow):
     """The flow of a PolyReLUNet, under way: its moving neurons, and how all others follow from them."""
 
     point: PolarPoint

@@ -47,7 +47,7 @@ class Surrogate:
 
 def summarise(rows: Callable[[int, int], Tensor], y: Tensor, size: int, seed: int = 0) -> Surrogate:
     """Summarise n rows by at most about ``size`` groups; two passes over the data, O(n size D)."""
-    chosen = stratified(y, size, seed)
+    chosen = stratified(y, size, torch.Generator().manual_seed(seed))
     n = len(y)
     spans = [(start, min(start + BLOCK, n)) for start in range(0, n, BLOCK)]
     seeds = torch.cat([rows(a, b)[chosen[(chosen >= a) & (chosen < b)] - a] for a, b in spans])
@@ -69,14 +69,13 @@ def summarise(rows: Callable[[int, int], Tensor], y: Tensor, size: int, seed: in
     return Surrogate(mean, labels, share / n, scatter.sqrt(), basis)
 
 
-def stratified(y: Tensor, size: int, seed: int) -> Tensor:
+def stratified(y: Tensor, size: int, generator: torch.Generator) -> Tensor:
     """Sorted row numbers, about ``size`` of them, drawn from each class in proportion and at least one from each."""
-    generator = torch.Generator().manual_seed(seed)
     picks = []
     for label in torch.unique(y):
         members = torch.nonzero(y == label)[:, 0]
         count = max(1, round(size * len(members) / len(y)))
-        picks.append(members[torch.randperm(len(members), generator=generator)[:count]])
+        picks.append(members[torch.randperm(len(members), generator=generator).to(y.device)[:count]])
     return torch.cat(picks).sort().values
 
 

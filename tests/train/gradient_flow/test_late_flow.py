@@ -102,9 +102,11 @@ def test_constraints_left_out_of_a_step_pull_the_others(data, separated, monkeyp
     # By autograd: the pull of the rest is sum_l p_l grad q_l, and it moves q_k by <grad q_k, pull> in a unit of time.
     monkeypatch.setattr(late_phase, "MAX_CONSTRAINTS", {True: 20, False: 20})
     net, names = separated.net, ("weight", "output")
-    state = late_phase.LateState(net, names, late_phase.all_margins(net, data), "exp", 0.0, 0.0)
+    margins_of_all = late_phase.all_margins(net, data)
+    start = torch.softmax(-margins_of_all.flatten(), 0).view_as(margins_of_all)
+    state = late_phase.LateState(net, names, margins_of_all, "exp", 0.0, 0.0, start)
     method = late_phase.LateStepper(data, 2.0)
-    near = method.tangent(state, torch.softmax(-state.q.flatten(), 0).view_as(state.q))
+    near = method.tangent(state, start)
     q = data.y.double() * net(data.rows())
     near_by = (q <= q.min() + late_phase.NEAR_MARGIN).nonzero()[:, 0]
     others = near_by[q[near_by].argsort()][20:]
