@@ -23,7 +23,6 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from polyrelu.bias import estimate_subclasses
 from polyrelu.data import InputSchema, check_finite, read_rows
 from polyrelu.errors import InputError, require
 from polyrelu.estimator.head_training.head_data import (
@@ -38,11 +37,9 @@ from polyrelu.estimator.head_training.head_data import (
     subclass_labels,
     weights_of,
 )
-from polyrelu.estimator.head_training.head_init import location
 from polyrelu.estimator.head_training.head_settings import HeadSettings, TrainingStopped
-from polyrelu.estimator.head_training.partial_fit import AdamState, portion_location
+from polyrelu.estimator.head_training.train_head import AdamState, portion_location
 from polyrelu.estimator.robustness_mixin import RobustnessMixin
-from polyrelu.estimator.select_power import choose_power
 from polyrelu.nets import (
     HEAD_VERSION,
     PolyReLUNet,
@@ -161,24 +158,17 @@ class PolyReLUClassifier(RobustnessMixin, ClassifierMixin, BaseEstimator):  # ty
         rows = rows_of(self, X, reset=True)
         targets = Targets.from_labels(y, rows.shape[0], sample_weight)
         seed = self._seed()
-        fine = subclass_labels(
-            fine_labels, rows, targets, lambda data: estimate_subclasses(data, origin=location(data)[0], seed=seed)
-        )
+        fine = subclass_labels(fine_labels, rows, targets, seed)
         problem = TrainingSet.from_rows(rows, targets, fine)
-        chosen, p = None, settings.p
-        if isinstance(p, str):
-            chosen = choose_power(
-                lambda part, p: part.net(settings.train(part, p, seed).net),
-                problem, location(problem.data, problem.weights)[0], settings.radius, seed=seed,
-            )  # fmt: skip
-            p = chosen.p
-        learnt: dict[str, Any] = {"classes_": targets.classes, "p_": float(p), "_adam_state": None}
+        learnt: dict[str, Any] = {"classes_": targets.classes, "_adam_state": None}
         if fine is not None:
             learnt |= {"fine_classes_": fine.names, "fine_of_": targets.classes[fine.class_of]}
-        if chosen is not None:
-            learnt |= {"radius_": chosen.radius, "cv_results_": chosen.results}
+        if isinstance(settings.p, str):
+            learnt |= settings.choose_power(problem, seed)
+        else:
+            learnt["p_"] = float(settings.p)
         try:
-            out = settings.train(problem, float(p), seed, progress)
+            out = settings.train(problem, learnt["p_"], seed, progress)
         except TrainingStopped as stopped:
             if stopped.reached.evaluations > 0.5:
                 stopped.head = copy.copy(self)._learnt(problem, stopped.reached, learnt)

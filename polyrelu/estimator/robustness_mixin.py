@@ -162,9 +162,5 @@ class RobustnessMixin:
         require(pair, "pool", type(pool).__name__, "rows and labels, (X, y)")
         points, labels = self._points(X, y)
         net = as_float64(copied(self.net_)).cpu()
-        return (
-            net,
-            points,
-            labels,
-            with_neurons(net, points, labels) if pool is None else LabelledRows(*self._points(*pool)),
-        )
+        starts = with_neurons(net, points, labels) if pool is None else LabelledRows(*self._points(*pool))
+        return net, points, labels, starts

@@ -10,8 +10,8 @@ from sklearn.exceptions import ConvergenceWarning
 from polyrelu import InputError, OrthonormalMixture, PolyReLUClassifier, PolyReLUNet
 from polyrelu.data import Dataset
 from polyrelu.data.rows import MappedRows
+from polyrelu.estimator.head_training import head_data
 from polyrelu.estimator.head_training import head_settings as settings
-from polyrelu.estimator.head_training.head_data import Targets, subclass_labels
 from polyrelu.estimator.head_training.train_head import held_out_loss
 from polyrelu.nets import ReadOut
 
@@ -148,16 +148,18 @@ def test_rows_set_aside_keep_their_weights(monkeypatch):
     given, weights = {}, np.random.default_rng(0).uniform(1, 9, 60)
     plain = settings.train_head
 
-    def seen(data, p, **options):
+    def seen(net, data, **options):
         given.update(options)
-        return plain(data, p, **options)
+        return plain(net, data, **options)
 
     monkeypatch.setattr(settings, "train_head", seen)
-    PolyReLUClassifier(**FAST, early_stopping=True, random_state=0).fit(X, y, sample_weight=weights)
-    rows = given["validation"].rows().double().numpy()
+    more = {"epochs": 300, "early_stopping": True, "random_state": 0}
+    PolyReLUClassifier(**{**FAST, **more}).fit(X, y, sample_weight=weights)
+    assert given["held_out"].every == 3 and given["held_out"].patience == 20  # a hundred looks
+    rows = given["held_out"].data.rows().double().numpy()
     aside = [int(np.abs(X - row).sum(1).argmin()) for row in rows]
     assert 2 <= len(set(aside)) == len(aside) < 60
-    ratio = given["validation_weights"].double().numpy() / weights[aside]
+    ratio = given["held_out"].weights.double().numpy() / weights[aside]
     np.testing.assert_allclose(ratio, ratio[0], rtol=1e-5)
     used = given["weights"].double().numpy()
     others = np.setdiff1d(np.arange(60), aside)
@@ -300,10 +302,11 @@ def test_a_mapped_file_is_never_read_as_a_whole(tmp_path, monkeypatch):
             call()
 
 
-def test_a_sub_class_that_was_found_empty_does_not_shift_the_classes_of_the_others():
-    targets = Targets.from_labels(np.array([0, 0, 1, 1]), 4)
+def test_a_sub_class_that_was_found_empty_does_not_shift_the_classes_of_the_others(monkeypatch):
+    targets = head_data.Targets.from_labels(np.array([0, 0, 1, 1]), 4)
     found = SimpleNamespace(cluster=torch.tensor([0, 2, 3, 3]), labels=torch.tensor([0, 1, 0, 1]))
-    fine = subclass_labels("discover", torch.eye(4), targets, lambda data: found)
+    monkeypatch.setattr(head_data, "estimate_subclasses", lambda data, **_: found)
+    fine = head_data.subclass_labels("discover", torch.eye(4), targets, 0)
     assert fine.codes.tolist() == [0, 1, 2, 2] and fine.class_of.tolist() == [0, 0, 1]
 
 

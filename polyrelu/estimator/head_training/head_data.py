@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from numbers import Real
@@ -15,9 +15,11 @@ from sklearn.utils import assert_all_finite, check_array, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
+from polyrelu.bias import estimate_subclasses
 from polyrelu.checks import plain_array
 from polyrelu.data import Dataset, Rows, as_row_source, is_memory_mapped
 from polyrelu.errors import InputError, InputTypeError, require
+from polyrelu.estimator.head_training.head_init import location
 from polyrelu.nets import Net, ReadOut
 
 Array = npt.NDArray[Any]
@@ -81,17 +83,12 @@ class TrainingSet:
     @classmethod
     def from_rows(cls, rows: Any, targets: Targets, fine: SubclassLabels | None) -> TrainingSet:
         """Sub-classes are trained only where there are more of them than classes."""
-        device = rows[0:1].device
-        codes = torch.from_numpy(targets.codes).to(device)
-        weights = None if targets.weights is None else torch.from_numpy(targets.weights).to(device)
+        labels, weights = targets.tensors(rows[0:1].device)
         if fine is not None and len(fine.names) > len(targets.classes):
+            codes = torch.from_numpy(targets.codes).to(labels.device)
             return cls(Dataset(rows, torch.from_numpy(fine.codes)), codes, weights, tuple(fine.class_of.tolist()))
-        data = Dataset(rows, as_targets(codes, len(targets.classes)))
+        data = Dataset(rows, labels)
         return cls(data, data.y, weights, None)
-
-    def __len__(self) -> int:
-        """Number of rows."""
-        return len(self.data)
 
     @property
     def groups(self) -> torch.Tensor:
@@ -116,48 +113,40 @@ class SubclassLabels(NamedTuple):
     class_of: Array
 
 
-def subclass_labels(
-    fine_labels: Any, rows: Rows, targets: Targets, discover: Callable[[Dataset], Any]
-) -> SubclassLabels | None:
-    """Sub-classes as they are given; for "discover" those that ``discover`` finds among the rows that count.
-
-    It gives the ``cluster`` of each row and the ``labels`` (classes) of the clusters.
-    """
+def subclass_labels(fine_labels: Any, rows: Rows, targets: Targets, seed: int) -> SubclassLabels | None:
+    """Sub-classes as they are given; for "discover" those found among the rows that count, unweighted."""
     if fine_labels is None:
         return None
-    if not isinstance(fine_labels, str):
-        return given_subclasses(fine_labels, targets)
-    require(fine_labels == "discover", "fine_labels", repr(fine_labels), "one label for each row, or 'discover'")
-    data, counted = Dataset(rows, torch.from_numpy(targets.codes)), np.arange(len(targets.codes))
-    if targets.weights is not None and not targets.weights.all():
-        counted = np.flatnonzero(targets.weights)
-        data = data.subset(counted)
-    found = discover(data)
-    names, codes = np.unique(as_numpy(found.cluster), return_inverse=True)
-    whole = np.zeros(len(targets.codes), dtype=np.int64)
-    whole[counted] = codes
-    return SubclassLabels(np.arange(len(names)), whole, as_numpy(found.labels)[names])
-
-
-def given_subclasses(fine: Any, targets: Targets) -> SubclassLabels:
-    """Checked: every sub-class lies within one class."""
-    labels = labels_of(fine, len(targets.codes), "fine_labels")
-    counted = slice(None) if targets.weights is None else targets.weights > 0
-    names, codes = np.unique(labels[counted], return_inverse=True)
-    class_of = np.zeros(len(names), dtype=np.int64)
-    class_of[codes] = targets.codes[counted]
-    strange = np.flatnonzero(class_of[codes] != targets.codes[counted])
-    if len(strange):
-        one = codes == codes[strange[0]]
-        several = targets.classes[np.unique(targets.codes[counted][one])]
-        name = first_labels(names[codes[one][:1]])
-        raise InputError(
-            f"fine_labels={name}: expected every sub-class within one class, but it has rows of "
-            f"{first_labels(several)}; where numbers begin anew in every class, give names such as 'class/number'."
-        )
+    counted = np.arange(len(targets.codes)) if targets.weights is None else np.flatnonzero(targets.weights)
+    if isinstance(fine_labels, str):
+        require(fine_labels == "discover", "fine_labels", repr(fine_labels), "one label for each row, or 'discover'")
+        data = Dataset(rows, torch.from_numpy(targets.codes))
+        data = data if len(counted) == len(data) else data.subset(counted)
+        found = estimate_subclasses(data, origin=location(data)[0], seed=seed)
+        numbers, codes = np.unique(as_numpy(found.cluster), return_inverse=True)
+        names, class_of = np.arange(len(numbers)), as_numpy(found.labels)[numbers]
+    else:
+        labels = labels_of(fine_labels, len(targets.codes), "fine_labels")
+        names, codes = np.unique(labels[counted], return_inverse=True)
+        class_of = _one_class_each(names, codes, targets.codes[counted], targets.classes)
     whole = np.zeros(len(targets.codes), dtype=np.int64)
     whole[counted] = codes
     return SubclassLabels(names, whole, class_of)
+
+
+def _one_class_each(names: Array, fine: Array, codes: Array, classes: Array) -> Array:
+    """The number of the class of each sub-class; an InputError names one with rows of several."""
+    class_of = np.zeros(len(names), dtype=np.int64)
+    class_of[fine] = codes
+    strange = np.flatnonzero(class_of[fine] != codes)
+    if len(strange):
+        one = fine[strange[0]]
+        several = classes[np.unique(codes[fine == one])]
+        raise InputError(
+            f"fine_labels={first_labels(names[[one]])}: expected every sub-class within one class, but it has rows of "
+            f"{first_labels(several)}; where numbers begin anew in every class, give names such as 'class/number'."
+        )
+    return class_of
 
 
 def rows_of(estimator: Any, X: Any, *, reset: bool) -> Rows:

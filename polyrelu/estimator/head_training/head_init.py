@@ -23,9 +23,10 @@ from polyrelu.nets import PolyReLUNet
 from polyrelu.train.descent import degree, mean_one
 
 SIZE = 0.1  # |v_j| of a start at rows
+REACH = 1e9
+ROUNDING = 1e-5  # of the rows, as a part of their typical distance from the centre
 NEAR, CANDIDATES = 0.3, 20  # cosine of rows that stand for each other; rows looked at for each one drawn
 TWINS = 1e-9  # rows whose keys are nearer than this are taken for one
-STARTS = ("rows", "random")
 
 
 @final
@@ -97,6 +98,12 @@ def location(data: Dataset, weights: Tensor | None = None) -> tuple[Tensor, floa
         lengths = (x.double() - centre).square_().sum(1)
         square += float((lengths if share is None else lengths * share[start : start + len(x)]).sum())
     return centre, math.sqrt(square / len(data)) or 1.0
+
+
+def precision(centre: Tensor, unit: float, degree: float) -> torch.dtype:
+    """float32 where unit^degree leaves room for Adam's squares, and x - c is what it is although x is rounded first."""
+    near = float(centre.abs().max()) * torch.finfo(torch.float32).eps < ROUNDING * unit
+    return torch.float32 if near and 1 / REACH < unit**degree < REACH else torch.float64
 
 
 def _draw(data: Dataset, weights: Tensor | None, centre: Tensor, unit: float, most: int, seed: int) -> Tensor:

@@ -1,4 +1,4 @@
-"""Cross-fitting: every point is measured with a classifier that was not trained on it, two halves in turn."""
+"""The head beside the model; cross-fitted, every point is measured with one not trained on it, two halves in turn."""
 
 from __future__ import annotations
 
@@ -7,16 +7,38 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from sklearn.base import clone, is_classifier
 
 from polyrelu.errors import InputError
+from polyrelu.estimator.classifier import PolyReLUClassifier
 from polyrelu.estimator.robustness_report.measurement import MeasuredRadii, measure_radii
 from polyrelu.estimator.robustness_report.report_rows import ClassifierReport, ReportRows
 from polyrelu.estimator.robustness_report.structure import Direction, averaging_of
-from polyrelu.estimator.robustness_report.target_model import as_target
+from polyrelu.estimator.robustness_report.target_model import TargetModel, as_target
 from polyrelu.robust import Bracket
 from polyrelu.robust.external import error_summary
 
 Array = NDArray[Any]
+
+
+def with_head(
+    rows: ReportRows, target: TargetModel, head: PolyReLUClassifier | None
+) -> tuple[ClassifierReport | None, ClassifierReport | None, list[str]]:
+    """The model fitted anew, if it can be; the head, trained on the training rows or cross-fitted as well; notes."""
+    head = PolyReLUClassifier(p=3, random_state=rows.seed) if head is None else clone(head)
+    name = f"polynomial head, p = {head.p}"
+    if rows.train is not None:
+        rows.progress.update(doing=f"training the {name}")
+        fitted = head.fit(rows.train[0].numpy(), rows.train[1])
+        return None, rows.report_on(as_target(fitted, rows.X, rows.y, name)), []
+    found = cross_fitted(rows, head, name)
+    if found is None:
+        return None, None, ["No head was trained: a class has a single row, and none could be set aside."]
+    again = hasattr(target.model, "get_params") and is_classifier(target.model)
+    again = again and not isinstance(target.model, PolyReLUClassifier)
+    refit = cross_fitted(rows, target.model, f"{target.name}, fitted anew like the head") if again else None
+    note = "Without training rows the head was cross-fitted: trained on one half of X, measured on the other."
+    return refit, found, [note]
 
 
 def halves(y: Array, seed: int) -> tuple[Array, Array] | None:
@@ -31,21 +53,8 @@ def halves(y: Array, seed: int) -> tuple[Array, Array] | None:
     return np.flatnonzero(inside), np.flatnonzero(~inside)
 
 
-def refitted(model: Any) -> Any:
-    """An unfitted twin of a classifier that scikit-learn can clone; None for others, and for heads of ours."""
-    from sklearn.base import clone, is_classifier
-
-    from polyrelu.estimator.classifier import PolyReLUClassifier
-
-    if not hasattr(model, "get_params") or not is_classifier(model) or isinstance(model, PolyReLUClassifier):
-        return None
-    return clone(model)
-
-
 def cross_fitted(rows: ReportRows, model: Any, name: str) -> ClassifierReport | None:
-    """``model`` fitted on one half of the rows and measured on its points in the other, twice."""
-    from sklearn.base import clone
-
+    """A twin of ``model`` fitted on one half of the rows and measured on its points in the other, twice."""
     both = halves(rows.y, rows.seed)
     if both is None:
         return None

@@ -7,26 +7,35 @@ report.save("diagnosis.html")
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
 
 import numpy as np
 from torch import Tensor
 
+from polyrelu._version import __version__
 from polyrelu.checks import checked, seed_number, shown, whole_number
 from polyrelu.errors import require
-from polyrelu.estimator.robustness_report.cross_fitting import cross_fitted, refitted
+from polyrelu.estimator.classifier import PolyReLUClassifier
+from polyrelu.estimator.robustness_report.cross_fitting import with_head
+from polyrelu.estimator.robustness_report.measurement import EXACT, UNPROVEN
+from polyrelu.estimator.robustness_report.picture import picture_values
 from polyrelu.estimator.robustness_report.report_rows import Array, ClassifierReport, ReportRows
 from polyrelu.estimator.robustness_report.structure import Structure
-from polyrelu.estimator.robustness_report.target_model import TargetModel, as_target
+from polyrelu.estimator.robustness_report.target_model import as_target
 from polyrelu.progress import Progress
-
-if TYPE_CHECKING:
-    from polyrelu.estimator.classifier import PolyReLUClassifier
+from polyrelu.report.pages import write_page
 
 AHEAD = 1.05  # how much farther a head must hold to be called better
+AVERAGES, APART = 0.55, 0.45  # averaging scores from which a classifier is said to average, or to keep them apart
+NEXT_COMMANDS = (
+    "polyrelu fit DATA -o head.safetensors",
+    "polyrelu predict head.safetensors DATA --radius -o predictions.csv",
+)
 
 
 @final
@@ -98,7 +107,12 @@ class RobustnessReport:
         """
         seed_number("seed", seed)
         whole_number("points", points, 1)
-        check_options(compare, beside, name, progress)
+        good = isinstance(compare, bool | PolyReLUClassifier)
+        require(good, "compare", shown(compare), "True, False or an unfitted PolyReLUClassifier")
+        require(beside is None or isinstance(beside, Mapping), "beside", shown(beside), "classifiers by name")
+        good = progress is None or isinstance(progress, Progress)
+        require(good, "progress", shown(progress), "None or a polyrelu.progress.Progress")
+        require(name is None or isinstance(name, str), "name", shown(name), "a text")
         rows = ReportRows.from_data(X, y, radii, fine, pool, train, seed, points, progress or Progress())
         target = as_target(model, rows.X, rows.all_labels, name)
         more = [as_target(other, rows.X, rows.all_labels, title) for title, other in (beside or {}).items()]
@@ -188,49 +202,120 @@ class RobustnessReport:
         }
 
     def summary(self) -> str:
-        """The findings in sentences."""
-        from polyrelu.estimator.robustness_report.sentences import sentences
-
-        return " ".join(sentences(self))
+        """What was found in sentences, the most important first; lengths are fractions of the typical norm."""
+        return " ".join([*findings(self), direction_words(self), *self.notes])
 
     @checked
     def save(self, path: str | Path, *, command: str = "", data: str = "", next_commands: Sequence[str] = ()) -> Path:
-        """Write one HTML page that needs nothing else, whole or not at all; ``data`` is what it calls the rows."""
-        from polyrelu.estimator.robustness_report.page import write_diagnosis_page
+        """Write one HTML page that needs nothing else, whole or not at all, and return its path. Every text is escaped.
 
-        return write_diagnosis_page(path, self, command, data, next_commands)
+        command : makes the page again; data : what it calls the rows; next_commands : what to try next
+        """
+        return write_page(
+            path,
+            (__package__, "diagnosis"),
+            {"percent": percent, "score": _score, "fraction": partial(fraction, typical=self.typical)},
+            report=self,
+            title=data,
+            command=command,
+            version=__version__,
+            findings=findings(self),
+            direction=direction_words(self),
+            next=self.advice,
+            best=self.best_rival,
+            commands=next_commands or NEXT_COMMANDS,
+            uncertain=f"{100 / math.sqrt(len(self.points)):.0f}",
+            unproven=UNPROVEN,
+            exact=EXACT,
+            **picture_values(self.parts, self.model, self.head, self.structure, self.radii.tolist(), self.typical),
+        )
 
 
-def check_options(compare: Any, beside: Any, name: Any, progress: Any) -> None:
-    """Refuse what is not of its kind, before anything is measured."""
-    from polyrelu.estimator.classifier import PolyReLUClassifier
-
-    good = isinstance(compare, bool | PolyReLUClassifier)
-    require(good, "compare", shown(compare), "True, False or an unfitted PolyReLUClassifier")
-    require(beside is None or isinstance(beside, Mapping), "beside", shown(beside), "classifiers by name")
-    good = progress is None or isinstance(progress, Progress)
-    require(good, "progress", shown(progress), "None or a polyrelu.progress.Progress")
-    require(name is None or isinstance(name, str), "name", shown(name), "a text")
+def findings(report: RobustnessReport) -> list[str]:
+    """The sub-classes, the classifier, and the head if there is one."""
+    return [_structure(report), _model(report), *([] if report.head is None else [_head(report)])]
 
 
-def with_head(
-    rows: ReportRows, target: TargetModel, head: PolyReLUClassifier | None
-) -> tuple[ClassifierReport | None, ClassifierReport | None, list[str]]:
-    """The model fitted anew, if it can be; the head, trained on the training rows or cross-fitted as well; notes."""
-    from sklearn.base import clone
+def fraction(radius: float, typical: float) -> str:
+    """.27, as a part of the typical norm; "no radius tried" where nothing broke."""
+    if math.isinf(radius):
+        return "no radius tried"
+    text = f"{radius / typical:.2f}"
+    return text[1:] if text.startswith("0") else text
 
-    from polyrelu.estimator.classifier import PolyReLUClassifier
 
-    head = PolyReLUClassifier(p=3, random_state=rows.seed) if head is None else clone(head)
-    name = f"polynomial head, p = {head.p}"
-    if rows.train is not None:
-        rows.progress.update(doing=f"training the {name}")
-        fitted = head.fit(rows.train[0].numpy(), rows.train[1])
-        return None, rows.report_on(as_target(fitted, rows.X, rows.y, name)), []
-    found = cross_fitted(rows, head, name)
-    if found is None:
-        return None, None, ["No head was trained: a class has a single row, and none could be set aside."]
-    again = refitted(target.model)
-    refit = None if again is None else cross_fitted(rows, again, f"{target.name}, fitted anew like the head")
-    note = "Without training rows the head was cross-fitted: trained on one half of X, measured on the other."
-    return refit, found, [note]
+def percent(share: float) -> str:
+    """87 %; a dash where there is no number."""
+    return "–" if math.isnan(share) else f"{100 * share:.0f} %"
+
+
+def _score(score: float) -> str:
+    return "–" if math.isnan(score) else f"{score:.2f}"
+
+
+def _structure(report: RobustnessReport) -> str:
+    structure = report.structure
+    if not structure.hidden:
+        return "No sub-classes were found within your classes."
+    known = "" if structure.given else " hidden"
+    counts = f" ({' + '.join(map(str, structure.counts))})" if len(structure.counts) <= 8 else ""
+    return f"Your {len(structure.counts)} classes have {structure.total}{known} sub-classes{counts}."
+
+
+def _model(report: RobustnessReport) -> str:
+    part, typical, score = report.model, report.typical, report.averaging
+    does = ""
+    if score >= AVERAGES:
+        does = f" averages them (score {score:.2f}):"
+    elif score <= APART:
+        does = f" tells them apart (averaging score {score:.2f}):"
+    elif not math.isnan(score):
+        does = f" partly averages them (score {score:.2f}):"
+    if math.isinf(report.broken_at):
+        return f"The {part.name}{does or ':'} fewer than half of the points were broken at all{_proof(part, typical)}."
+    where = f"{fraction(report.broken_at, typical)} of the typical norm{_proof(part, typical)}"
+    return (
+        f"The {part.name}{does} half of the points break at {where}."
+        if does
+        else (f"Half of the points that the {part.name} was asked about break at {where}.")
+    )
+
+
+def _proof(part: ClassifierReport, typical: float) -> str:
+    if part.measured.proof == UNPROVEN:
+        return " (attacked; nothing is proven for this kind of classifier)"
+    if part.measured.proof == EXACT:
+        return " (exact)"
+    return f" (certified {fraction(part.measured.proven_to, typical)})"
+
+
+def _head(report: RobustnessReport) -> str:
+    assert report.head is not None
+    rival, head, typical = report.refit or report.model, report.head, report.typical
+    mine, theirs = head.measured.broken_at, rival.measured.broken_at
+    where = fraction(mine, typical)
+    accuracy = (
+        f"its accuracy is {percent(head.measured.clean)}, that of the {rival.name} {percent(rival.measured.clean)}"
+    )
+    if mine > AHEAD * theirs:
+        verb = "holds to"
+    elif mine * AHEAD < theirs:
+        verb = "does worse, it holds to"
+    else:
+        verb = "does about the same, it holds to"
+    said = f"A {head.name} {verb} {where}{_proof(head, typical)}; {accuracy}."
+    best = report.best_rival
+    if best in (rival, report.model):
+        return said
+    return f"{said} The {best.name} holds to {fraction(best.measured.broken_at, typical)}{_proof(best, typical)}."
+
+
+def direction_words(report: RobustnessReport) -> str:
+    """What one direction for all points of a class does to the classifier."""
+    radius = report.radii[len(report.radii) // 2]
+    share = report.model.direction.broken(radius)
+    if math.isnan(share):
+        return "No point is classified rightly."
+    at = fraction(radius, report.typical)
+    right = f"{percent(share)} of what the {report.model.name} has right"
+    return f"One direction for each class, the same for all its points, breaks {right} at {at}."

@@ -20,7 +20,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from polyrelu.bias import Subclasses, estimate_subclasses, flip_radii, known_subclasses
+from polyrelu.bias import estimate_subclasses, flip_radii, known_subclasses
 from polyrelu.data import Dataset
 from polyrelu.errors import require
 from polyrelu.estimator.robustness_report.measurement import MeasuredRadii
@@ -38,7 +38,6 @@ class Structure:
 
     classes (C,), counts (C,) : the classes and the number of sub-classes of each
     labels (K,) : the class of each sub-class; sizes (K,) : its rows; centres (K, D) : their means
-    mean (D,) : of all rows
     given : were they given, not discovered?
     """
 
@@ -47,7 +46,6 @@ class Structure:
     labels: Array
     sizes: Tensor
     centres: Tensor
-    mean: Tensor
     given: bool
 
     @property
@@ -80,19 +78,16 @@ class Direction:
 def structure_of(X: Tensor, y: Array, fine: Array | None, seed: int) -> Structure:
     """Sub-classes as given in ``fine`` (n,), else found around the mean of X (`polyrelu.bias.subclasses`)."""
     classes, numbers = np.unique(y, return_inverse=True)
-    mean, cluster = X.mean(dim=0), None
+    cluster = None
     if fine is not None:
         require(fine.shape == y.shape, "fine", f"{fine.size} labels", f"{len(y)}, one for each row")
         require(fine.dtype.kind in "biufUS", "fine", f"{fine.dtype} labels", "numbers or text")
         pairs = np.unique(np.stack([numbers, np.unique(fine, return_inverse=True)[1]]), axis=1, return_inverse=True)[1]
         cluster = torch.from_numpy(pairs.reshape(-1))
     data = Dataset(X, torch.from_numpy(numbers), cluster=cluster)
-    found: Subclasses | None = known_subclasses(data)
-    found = estimate_subclasses(data, seed=seed, origin=mean) if found is None else found
+    found = known_subclasses(data) or estimate_subclasses(data, seed=seed, origin=X.mean(dim=0))
     names = classes[found.labels.numpy()]
-    return Structure(
-        classes, found.counts, names, found.sizes, found.centres.double(), mean.double(), cluster is not None
-    )
+    return Structure(classes, found.counts, names, found.sizes, found.centres.double(), cluster is not None)
 
 
 @final

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, final
 
 import numpy as np
@@ -22,7 +22,6 @@ from polyrelu.robust.external import as_module, decisions, label_codes, predicte
 # Share of some rows from which a copy that decides like its original is attacked in its place; what breaks is asked of
 # the original too.
 AGREEMENT = 0.99
-BARE_FUNCTION = "a bare predict function"
 Array = NDArray[Any]
 
 
@@ -32,7 +31,7 @@ class TargetModel:
     """A fitted classifier as attacks see it.
 
     model : what was given, which proofs are about
-    score : its logits, differentiable; or its bare decisions, where ``module`` is None and ``why`` says why
+    module : gives its logits, differentiable; None where only its bare decisions are known, ``why`` says why
     logits : 1, or one for each class
     predict : its own decisions, rows as numpy -> labels; None for a torch module, which is its own judge
     altered : why nothing is proven of it, where its class is not a known one unchanged; else ""
@@ -40,13 +39,20 @@ class TargetModel:
 
     name: str
     model: Any
-    score: Score
     module: nn.Module | None
     classes: Array
     logits: int
     predict: Callable[[Any], Any] | None
     why: str = ""
     altered: str = ""
+
+    @cached_property
+    def score(self) -> Score:
+        """Its logits, or its bare decisions as if they were logits."""
+        if self.module is not None:
+            return self.module
+        assert self.predict is not None
+        return DecisionScore(self.predict, self.classes)
 
     def labels(self, y: Any) -> Tensor:
         """Labels as the logits count them."""
@@ -75,29 +81,17 @@ def as_target(model: Any, X: Tensor, y: Any, name: str | None = None) -> TargetM
     if predict is model:
         predict = partial(predicted_labels, model)
         classes = _sorted(np.asarray(y), predict(X.numpy()))
-        return TargetModel(
-            name, model, DecisionScore(predict, classes), None, classes, len(classes), predict, BARE_FUNCTION
-        )
+        return TargetModel(name, model, None, classes, len(classes), predict, "a bare predict function")
     require(hasattr(model, "classes_"), "model", name, "a fitted classifier: this one has no classes_ yet")
     predict = partial(predicted_labels, partial(decisions, model))
     classes = np.asarray(model.classes_)
     try:
         module = as_module(model, X[:500].numpy())
     except InputError as error:
-        return TargetModel(
-            name, model, DecisionScore(predict, classes), None, classes, len(classes), predict, str(error)
-        )
+        return TargetModel(name, model, None, classes, len(classes), predict, str(error))
     said = altered(model)
     module = Opaque(module) if said else module
-    return TargetModel(name, model, module, module, classes, _logits(module, X), predict, altered=said)
-
-
-def _by_decisions(
-    name: str, model: Any, predict: Callable[[Any], Any], classes: Array, why: str, said: str = ""
-) -> TargetModel:
-    """Without a gradient: attacked by what it answers alone."""
-    score = DecisionScore(predict, classes)
-    return TargetModel(name, model, score, None, classes, len(classes), predict, why, said)
+    return TargetModel(name, model, module, classes, _logits(module, X), predict, altered=said)
 
 
 def _sorted(y: Array, said: Array) -> Array:
@@ -119,7 +113,7 @@ def _of_module(model: nn.Module, X: Tensor, present: Array, name: str) -> Target
         why = str(error)
     if copied is not None and not said:
         logits = _logits(copied, X)
-        return TargetModel(name, model, copied, copied, _classes(logits, present), logits, None)
+        return TargetModel(name, model, copied, _classes(logits, present), logits, None)
     logits = _logits(partial(_eval_logits, model), X)
     classes = _classes(logits, present)
 
@@ -129,9 +123,9 @@ def _of_module(model: nn.Module, X: Tensor, present: Array, name: str) -> Target
 
     if copied is not None and _agree(copied, decided, X[:500], classes):
         module = Opaque(copied)
-        return TargetModel(name, model, module, module, classes, logits, decided, altered=said)
+        return TargetModel(name, model, module, classes, logits, decided, altered=said)
     why = why or "a copy of it in float64 does not decide like it"
-    return _by_decisions(name, model, decided, classes, why, said)
+    return TargetModel(name, model, None, classes, len(classes), decided, why, said)
 
 
 def _agree(module: nn.Module, decided: Callable[[Any], Array], X: Tensor, classes: Array) -> bool:

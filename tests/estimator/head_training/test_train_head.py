@@ -6,13 +6,44 @@ import numpy as np
 import pytest
 import torch
 
-from polyrelu import Dataset, InputError, PolyReLUNet, Status, descend
-from polyrelu.estimator.head_training import HeadStart, location
-from polyrelu.estimator.head_training.train_head import flow_head, held_out_loss, train_head
+from polyrelu import Dataset, InputError, PolyReLUClassifier, PolyReLUNet, Status, descend, flow
+from polyrelu.estimator.head_training import HeadStart, location, train_head
+from polyrelu.estimator.head_training.train_head import HeldOut, held_out_loss
 from polyrelu.nets import MLP
 from polyrelu.train.descent import mean_gradient
 
 F64 = torch.float64
+
+
+def start_of(data, p, width, *, batch=200, seed=0, **more):
+    return PolyReLUClassifier(width=width, batch=batch, **more)._settings(None).start(data, p, None, seed)
+
+
+def trained(data, p, *, width, epochs, rate=1e-3, batch=60, seed=0, init="rows", normalise_input=True, held_out=None):
+    start = start_of(data, p, width, batch=batch, seed=seed, normalise_input=normalise_input)
+    net = start.rows(data) if init == "rows" else start.random()
+    return train_head.train_head(
+        net, data, unit=start.unit, epochs=epochs, rate=rate, batch=batch, seed=seed, held_out=held_out
+    )
+
+
+@pytest.fixture
+def watch(monkeypatch):
+    """Shows every epoch of a training to a function besides."""
+
+    def show_to(look):
+        plain = train_head.descend
+
+        def watched(*given, each_epoch, **options):
+            def both(epoch, net):
+                told = look(epoch, net)
+                return bool(each_epoch is not None and each_epoch(epoch, net)) or bool(told)
+
+            return plain(*given, each_epoch=both, **options)
+
+        monkeypatch.setattr(train_head, "descend", watched)
+
+    return show_to
 
 
 def points(classes, n=60, dim=5, seed=0):
@@ -65,7 +96,7 @@ def test_training_does_not_depend_on_the_unit_of_length(p, normalise, init):
     torch.testing.assert_close(centre, data.rows().mean(0))
     assert unit == pytest.approx(float((data.rows() - centre).square().sum(1).mean().sqrt()))
     settings = {"width": 9, "epochs": 20, "rate": 0.01, "batch": 60, "seed": 3, "normalise_input": normalise}
-    ours = train_head(data, p, init=init, **settings).net
+    ours = trained(data, p, init=init, **settings).net
     moved = Dataset((data.rows() - centre) / unit, data.y)
     start = HeadStart(p, 9, 3, torch.zeros(5, dtype=F64), 1.0, False, normalise, F64, 3)
     net = start.random()
@@ -111,7 +142,7 @@ def test_the_start_at_rows_sees_neither_order_nor_repetition(classes):
     assert HeadStart(3.0, 5, 1, *location(flat), False, True, F64, 0).rows(flat).width == 5
 
 
-def test_the_best_weights_on_held_out_rows_are_kept():
+def test_the_best_weights_on_held_out_rows_are_kept(watch):
     rng = torch.Generator().manual_seed(0)
     X = torch.randn(80, 6, generator=rng, dtype=F64)
     y = torch.where(torch.rand(80, generator=rng) < 0.5, 1.0, -1.0)  # nothing to learn: it can only get worse
@@ -123,18 +154,18 @@ def test_the_best_weights_on_held_out_rows_are_kept():
         losses.append(float(torch.nn.functional.softplus(-aside.y * f).mean()))
         weights.append(net.weight.detach().clone())
 
-    out = train_head(
-        data, 1.0, width=20, epochs=300, rate=0.01, batch=60, validation=aside, patience=4, each_epoch=look
-    )
+    watch(look)
+    held_out = HeldOut(aside, torch.ones(20), patience=4, every=3)
+    out = trained(data, 1.0, width=20, epochs=300, rate=0.01, held_out=held_out)
     assert out.status is Status.BUDGET and len(losses) < 200
-    looks = losses[::3]  # every hundredth of 300 epochs
+    looks = losses[::3]
     best = int(np.argmin(looks))
     assert out.counts["epoch_kept"] == 3 * best and len(looks) == best + 5
     assert torch.equal(out.net.weight, weights[3 * best])
 
 
 @pytest.mark.parametrize("share", [0.0, 0.1])
-def test_held_out_rows_count_by_their_weight(share):
+def test_held_out_rows_count_by_their_weight(share, watch):
     # The second half are the same rows with the other labels: for both alike the best net is the one at the start, for
     # the first half alone the one at the end, and with a little of the second one in between.
     rng = torch.Generator().manual_seed(0)
@@ -148,17 +179,17 @@ def test_held_out_rows_count_by_their_weight(share):
         each = torch.nn.functional.softplus(-aside.y * net(aside.rows()).detach())
         losses.append([float((weights * each).sum() / weights.sum()), float(each.mean())])
 
-    out = train_head(
-        Dataset(X, y), 1.0, width=20, epochs=60, rate=0.05, batch=40, validation=aside, validation_weights=weights,
-        patience=100, each_epoch=look,
-    )  # fmt: skip
+    watch(look)
+    held_out = HeldOut(aside, weights, patience=100, every=1)
+    out = trained(Dataset(X, y), 1.0, width=20, epochs=60, rate=0.05, batch=40, held_out=held_out)
     best = np.argmin(losses, axis=0)
     assert out.counts["epoch_kept"] == best[0] > best[1] == 0
     assert (best[0] < len(losses) - 1) == (share > 0)
 
 
-def test_an_epoch_can_end_the_run():
-    out = train_head(points(1), 3.0, width=5, epochs=50, batch=20, each_epoch=lambda epoch, net: epoch == 4)
+def test_an_epoch_can_end_the_run(watch):
+    watch(lambda epoch, net: epoch == 4)
+    out = trained(points(1), 3.0, width=5, epochs=50, batch=20)
     assert out.counts["steps"] == 12 and out.evaluations == pytest.approx(4)
 
 
@@ -190,7 +221,10 @@ def test_rows_outside_memory_are_each_seen_once_in_full_batches(monkeypatch):
 def test_the_flow_of_a_head_does_not_depend_on_the_unit_of_length():
     data = points(1)
     far = Dataset(1000 * data.rows(), data.y)
-    small, large = (flow_head(each, 3.0, width=10, until=0.3) for each in (data, far))
+    small, large = (
+        flow(start_of(each, 3.0, 10, batch=60).balanced(1e-3), each, loss="cross_entropy", until=0.3)
+        for each in (data, far)
+    )
     assert small.status is large.status is Status.LOSS and math.exp(small.log_loss) <= 0.3
     torch.testing.assert_close(small.net(data.rows()), large.net(far.rows()), rtol=1e-3, atol=1e-3)
 
@@ -202,7 +236,7 @@ def test_bad_settings_are_named():
         ({"init": "ones"}, "init='ones'"),
     ]:
         with pytest.raises(InputError, match=message):
-            train_head(points(1), 3.0, **settings)
+            PolyReLUClassifier(3.0, **settings).fit(points(1).rows().numpy(), points(1).y.numpy())
 
 
 def test_held_out_rows_keep_their_own_weights_beyond_the_first_block():

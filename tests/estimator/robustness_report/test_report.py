@@ -22,7 +22,7 @@ from polyrelu.errors import InputError
 from polyrelu.estimator import PolyReLUClassifier, RobustnessReport
 from polyrelu.estimator.robustness_report import as_target, measure_radii
 from polyrelu.estimator.robustness_report.cross_fitting import halves
-from polyrelu.estimator.robustness_report.sentences import findings, fraction
+from polyrelu.estimator.robustness_report.report import findings, fraction
 from polyrelu.estimator.robustness_report.structure import averaging_of, structure_of
 from polyrelu.nets import AverageClassifier, CentreClassifier
 from polyrelu.robust.external import certified, label_codes
