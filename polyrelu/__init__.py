@@ -23,30 +23,13 @@ if TYPE_CHECKING:
     from polyrelu.robust import Bracket, Budget, RobustCurve, bracket, curve, dist
     from polyrelu.train import Status, Trajectory, Until, descend, flow
 
-# The subpackage that each public name is imported from when it is first used.
-_SUBPACKAGES = {
-    "Bracket": "robust",
-    "Budget": "robust",
-    "Dataset": "data",
-    "InputError": "errors",
-    "NearlyOrthogonalSphere": "data",
-    "OrthonormalMixture": "data",
-    "PolyReLUClassifier": "estimator",
-    "PolyReLUNet": "nets",
-    "RobustCurve": "robust",
-    "RobustnessReport": "estimator",
-    "Status": "train",
-    "SymmetricSeparable": "data",
-    "Trajectory": "train",
-    "Until": "train",
-    "bracket": "robust",
-    "curve": "robust",
-    "descend": "train",
-    "dist": "robust",
-    "flow": "train",
-    "load": "nets",
-    "load_reference": "nets",
-    "save": "nets",
+_SUBPACKAGES = {  # the public names that are imported from each subpackage when they are first used
+    "data": ("Dataset", "NearlyOrthogonalSphere", "OrthonormalMixture", "SymmetricSeparable"),
+    "errors": ("InputError",),
+    "estimator": ("PolyReLUClassifier", "RobustnessReport"),
+    "nets": ("PolyReLUNet", "load", "load_reference", "save"),
+    "robust": ("Bracket", "Budget", "RobustCurve", "bracket", "curve", "dist"),
+    "train": ("Status", "Trajectory", "Until", "descend", "flow"),
 }
 
 __all__ = [
@@ -77,10 +60,10 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in _SUBPACKAGES:
-        value = getattr(importlib.import_module(f"polyrelu.{_SUBPACKAGES[name]}"), name)
-        globals()[name] = value
-        return value
+    for subpackage, names in _SUBPACKAGES.items():
+        if name in names:
+            value = globals()[name] = getattr(importlib.import_module(f"polyrelu.{subpackage}"), name)
+            return value
     raise AttributeError(f"module 'polyrelu' has no attribute {name!r}")
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterable
 from typing import Any
 
 
@@ -21,3 +23,9 @@ def require(condition: bool, argument: str, given: Any, allowed: str) -> None:
         except Exception:  # an object that cannot be shown is named
             given = type(given).__name__
         raise InputError(f"{argument}={given}: expected {allowed}.")
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """``" (did you mean alpha?)"`` when a known name is close, else nothing."""
+    close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
+    return f" (did you mean {close[0]}?)" if close else ""

@@ -1,8 +1,7 @@
 """Checks of arguments: single values, tensors and modules, whole signatures. Loads neither torch nor numpy."""
 
 from polyrelu.checks.annotations import check_fields, checked
-from polyrelu.checks.memory import enough_memory, raise_if_memory
-from polyrelu.checks.tensors import answer, check_module, dense, plain_array, plain_tensor, tensors_of
+from polyrelu.checks.tensors import answer, check_module, dense, enough_memory, plain_array, plain_tensor, tensors_of
 from polyrelu.checks.values import (
     check_power,
     choice,
@@ -37,7 +36,6 @@ __all__ = [
     "plain_array",
     "plain_tensor",
     "positive_numbers",
-    "raise_if_memory",
     "seed_number",
     "shown",
     "tensors_of",

@@ -25,8 +25,7 @@ from numbers import Real
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
-from polyrelu.checks.memory import raise_if_memory
-from polyrelu.checks.tensors import check_module, plain_tensor
+from polyrelu.checks.tensors import check_module, plain_tensor, raise_if_memory
 from polyrelu.checks.values import is_whole, shown, whole_number
 from polyrelu.errors import InputError
 
@@ -107,19 +106,10 @@ def _check(kind: Any) -> Check | None:
         return functools.partial(_any_of, parts) if len(parts) == len(typing.get_args(kind)) else None
     if typing.get_origin(kind) is typing.Literal:
         return functools.partial(_among, typing.get_args(kind))
-    plain = {
-        None: _none,
-        type(None): _none,
-        float: _real,
-        int: _whole,
-        bool: _flag,
-        str: _text,
-        Path: _path,
-    }
-    if kind in plain:
-        return plain[kind]
+    if kind in PLAIN:
+        return PLAIN[kind][0]
     if typing.get_origin(kind) is Callable or kind is Callable:
-        return _callable
+        return functools.partial(_instance, Callable)
     if typing.get_origin(kind) in (Sequence, Iterable, list, tuple):
         return _items(typing.get_origin(kind), typing.get_args(kind))
     if typing.get_origin(kind) in (Mapping, dict):
@@ -128,7 +118,7 @@ def _check(kind: Any) -> Check | None:
         return functools.partial(_like, kind)
     if torch := sys.modules.get("torch"):  # else nothing of it is in an annotation
         if kind is torch.Tensor:
-            return _tensor
+            return functools.partial(plain_tensor, "tensor")
         if inspect.isclass(kind) and issubclass(kind, torch.nn.Module):
             return functools.partial(_module, kind)
     return functools.partial(_instance, kind) if inspect.isclass(kind) and kind is not object else None
@@ -147,12 +137,7 @@ def _any_of(checks: Sequence[Check], value: Any) -> Any:
 
 
 def _among(allowed: tuple[Any, ...], value: Any) -> Any:
-    return allowed[[*allowed].index(_text(value))]
-
-
-def _none(value: Any) -> None:
-    if value is not None:
-        raise TypeError
+    return allowed[[*allowed].index(_instance(str, value))]
 
 
 def _real(value: Any) -> Any:
@@ -175,21 +160,11 @@ def _flag(value: Any) -> bool:
     return bool(value)
 
 
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError
-    return value
-
-
 def _path(value: Any) -> Any:
     if not isinstance(value, str | Path) or "\0" in str(value):
         raise TypeError
     os.fsencode(value)
     return value
-
-
-def _tensor(value: Any) -> Any:
-    return plain_tensor("tensor", value)
 
 
 def _items(origin: Any, kinds: tuple[Any, ...]) -> Check:
@@ -209,22 +184,14 @@ def _items(origin: Any, kinds: tuple[Any, ...]) -> Check:
     return items
 
 
-def _callable(value: Any) -> Any:
-    if not callable(value):
-        raise TypeError
-    return value
-
-
-def _instance(kind: type, value: Any) -> Any:
+def _instance(kind: Any, value: Any) -> Any:
     if not isinstance(value, kind):
         raise TypeError
     return value
 
 
 def _module(kind: Any, value: Any) -> Any:
-    if not isinstance(value, kind):
-        raise TypeError
-    return check_module(value)
+    return check_module(_instance(kind, value))
 
 
 def _like(protocol: Any, value: Any) -> Any:
@@ -244,13 +211,23 @@ def _words(kind: Any) -> str:
     several = typing.get_args(kind) if typing.get_origin(kind) in (typing.Union, types.UnionType) else ()
     if several:
         return " or ".join(_words(part) for part in several)
-    plain = {float: "a number", int: "a whole number", bool: "True or False", str: "a text", type(None): "None",
-             Path: "a path"}  # fmt: skip
-    if kind in plain:
-        return plain[kind]
+    if kind in PLAIN:
+        return PLAIN[kind][1]
     if typing.get_origin(kind) is typing.Literal:
         return " or ".join(map(repr, typing.get_args(kind)))
     if typing.get_origin(kind) in (Sequence, Iterable, list, tuple):
         return "a list" + (f", each {_words(typing.get_args(kind)[0])}" if typing.get_args(kind) else "")
     name = getattr(kind, "__name__", str(kind))
     return f"{'an' if name[:1] in 'AEIOU' else 'a'} {name}"
+
+
+NONE: tuple[Check, str] = (functools.partial(_instance, type(None)), "None")
+PLAIN: dict[Any, tuple[Check, str]] = {  # the check of a plain type and what a person calls it
+    None: NONE,
+    type(None): NONE,
+    float: (_real, "a number"),
+    int: (_whole, "a whole number"),
+    bool: (_flag, "True or False"),
+    str: (functools.partial(_instance, str), "a text"),
+    Path: (_path, "a path"),
+}

@@ -1,22 +1,20 @@
-"""Tensors, scores and modules, checked: real numbers, dense, at hand."""
+"""Tensors, scores and modules, checked: real numbers, dense, at hand, and of sizes that memory holds."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 from polyrelu.errors import InputError, require
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-
-@runtime_checkable
-class HasSettings(Protocol):
-    """A net of ours, whose settings may have been changed since its constructor checked them."""
-
-    def check_settings(self) -> None:
-        """An InputError if they are now what the constructor refuses."""
+TOO_LARGE = (
+    "allocate memory", "Storage size calculation", "Maximum allowed dimension", "Overflow when unpacking",
+    "array is too big",
+)  # fmt: skip
 
 
 def plain_tensor(argument: str, given: object, what: str = "numbers") -> Tensor:
@@ -89,7 +87,7 @@ def check_module(value: Any) -> Any:
         require(not lazy, "net", f"no numbers in {name!r} yet", "a module with weights")
         require(not tensor.is_quantized and tensor.layout == strided, "net", f"odd {name!r}", "dense weights")
         require(not tensor.isnan().any(), f"net.{name}", "NaN", "numbers; infinity is one, in a mask for example")
-    if isinstance(value, HasSettings):
+    if hasattr(value, "check_settings"):
         value.check_settings()
     return value
 
@@ -100,3 +98,19 @@ def tensors_of(module: Any) -> list[tuple[str, Tensor]]:
         return [*module.named_parameters(), *module.named_buffers()]
     except AttributeError as error:
         raise InputError(f"net={type(module).__name__}: expected a module with modules for layers ({error}).") from None
+
+
+@contextmanager
+def enough_memory(what: str) -> Iterator[None]:
+    """Sizes that no memory holds, asked for inside, become an InputError about ``what``."""
+    try:
+        yield
+    except (MemoryError, OverflowError, RuntimeError, TypeError, ValueError) as error:
+        raise_if_memory(error, what)
+        raise
+
+
+def raise_if_memory(error: BaseException, what: str) -> None:
+    """An InputError if ``error`` says, in numpy's words or torch's, that there is not enough memory."""
+    if isinstance(error, MemoryError | OverflowError) or any(words in str(error) for words in TOO_LARGE):
+        raise InputError(f"not enough memory for {what}: expected smaller sizes.") from None

@@ -8,9 +8,10 @@ recipe. Nothing here knows nets or training.
 from polyrelu.data.dataset import Dataset, class_numbers, split_part, split_rows
 from polyrelu.data.relabel import relabel
 from polyrelu.data.rows import BLOCK, Rows, RowSource, as_row_source, check_finite, is_memory_mapped, read_rows
-from polyrelu.data.spec import class_indices, dataset_as_table, read, read_table
+from polyrelu.data.spec import class_indices, read, read_table
 from polyrelu.data.synthetic import NearlyOrthogonalSphere, OrthonormalMixture, SymmetricSeparable, parse_clusters
-from polyrelu.data.tables import TABLE_SUFFIXES, InputSchema, Table, read_table_blocks
+from polyrelu.data.tables.columns import InputSchema, Table
+from polyrelu.data.tables.table import TABLE_SUFFIXES, read_table_blocks
 
 __all__ = [
     "BLOCK",
@@ -27,7 +28,6 @@ __all__ = [
     "check_finite",
     "class_indices",
     "class_numbers",
-    "dataset_as_table",
     "is_memory_mapped",
     "parse_clusters",
     "read",

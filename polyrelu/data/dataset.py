@@ -72,7 +72,6 @@ class Dataset:
             object.__setattr__(self, field, value)
 
     def __len__(self) -> int:
-        """Number of rows n."""
         return int(self._source.shape[0])
 
     def __repr__(self) -> str:
@@ -207,9 +206,8 @@ def class_numbers(labels: Any, classes: Any, name: str, allowed: str) -> torch.T
 def as_clusters(cluster: object, rows: int, device: torch.device) -> torch.Tensor:
     """Checked cluster numbers: int64, one per row, >= 0."""
     index = plain_tensor("cluster", cluster)
-    require(
-        index.shape == (rows,), "cluster", f"shape {tuple(index.shape)}", f"one number per row of X, shape ({rows},)"
-    )
+    fits = index.shape == (rows,)
+    require(fits, "cluster", f"shape {tuple(index.shape)}", f"one number per row of X, shape ({rows},)")
     integer = not (index.is_floating_point() or index.is_complex() or index.dtype == torch.bool)
     require(integer, "cluster", f"{index.dtype} numbers", "an integer type")
     index = index.to(device, torch.int64)

@@ -14,8 +14,7 @@ from pathlib import Path
 import torch
 
 from polyrelu.data.dataset import Dataset
-from polyrelu.data.synthetic.recipe import nearest
-from polyrelu.errors import InputError, require
+from polyrelu.errors import InputError, nearest, require
 from polyrelu.files import parse_json, read_text
 
 FORMS = "parity, halves, mod3 (any number) or a mapping file (.json, .csv)"

@@ -97,7 +97,10 @@ def as_row_source(X: object) -> Rows:
     if isinstance(X, np.ndarray):
         kind = X.dtype.kind == "f" and X.dtype.itemsize in _TORCH_TYPE
         require(kind, "X", f"{X.dtype} array", "floating numbers (float32 or float64); convert with X.astype(...)")
-        X = MappedRows(X) if is_memory_mapped(X) else _as_tensor(X)
+        if is_memory_mapped(X):
+            X = MappedRows(X)
+        else:  # the same memory where torch can use it, a copy if it is read-only, of foreign byte order or odd strides
+            X = torch.from_numpy(np.require(X, X.dtype.newbyteorder("="), ["C", "W"]))
     if not isinstance(X, (torch.Tensor, RowSource)):
         raise InputError(f"X={type(X).__name__}: expected a tensor, a numpy array or a row source.")
     floating = isinstance(X.dtype, torch.dtype) and X.dtype.is_floating_point
@@ -151,11 +154,6 @@ def gather(X: Rows, index: torch.Tensor) -> torch.Tensor:
         picked[place[low:high]] = block[ordered[low:high] - start]
     assert picked is not None, "index must not be empty"
     return picked
-
-
-def _as_tensor(array: npt.NDArray[Any]) -> torch.Tensor:
-    """The same memory where torch can use it, a copy where it cannot (read-only, foreign byte order, odd strides)."""
-    return torch.from_numpy(np.require(array, array.dtype.newbyteorder("="), ["C", "W"]))
 
 
 def is_memory_mapped(array: object) -> bool:

@@ -18,7 +18,6 @@ from polyrelu.data.images.image_sets import IMAGE_SETS, read_image_set
 from polyrelu.data.relabel import relabel
 from polyrelu.data.synthetic.mixture import OrthonormalMixture
 from polyrelu.data.synthetic.recipe import (
-    nearest,
     parse_clusters,
     parse_real_number,
     parse_recipe,
@@ -28,9 +27,9 @@ from polyrelu.data.synthetic.recipe import (
 from polyrelu.data.synthetic.sphere import NearlyOrthogonalSphere
 from polyrelu.data.synthetic.symmetric import SymmetricSeparable
 from polyrelu.data.tables.archives import label_file
-from polyrelu.data.tables.columns import InputSchema, is_number_text
-from polyrelu.data.tables.table import TABLE_SUFFIXES, Table, as_floats, open_table, read_table_file
-from polyrelu.errors import InputError, require
+from polyrelu.data.tables.columns import InputSchema, Table, is_number_text
+from polyrelu.data.tables.table import TABLE_SUFFIXES, as_floats, open_table, read_table_file
+from polyrelu.errors import InputError, nearest, require
 from polyrelu.files import exists
 
 ADVICE = "expected +1/-1, or classes numbered 0, 1, ..., C-1"

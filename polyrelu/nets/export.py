@@ -24,7 +24,7 @@ from polyrelu.errors import InputError, require
 from polyrelu.files import write_atomically
 from polyrelu.nets.base import Net
 from polyrelu.nets.polyrelu_net import PolyReLUNet
-from polyrelu.nets.readout import ReadOut
+from polyrelu.nets.readout import ReadOut, inner_net
 
 OPSET, IR = 17, 8  # understood by every ONNX runtime since 2022
 ROWS = 256  # random rows on which an export is compared with the net
@@ -90,7 +90,7 @@ def _exportable(net: Net) -> PolyReLUNet | ReadOut:
 
 def _rows(net: PolyReLUNet | ReadOut, count: int) -> Tensor:
     """Random rows around the centre, .01 to 100 times as far from it as it is from 0 (1 at least)."""
-    inner = net.net if isinstance(net, ReadOut) else net
+    inner = inner_net(net)
     source = torch.Generator().manual_seed(0)
     X = torch.randn(count, net.dim, generator=source, dtype=torch.float64)
     length = 1.0 if inner.centre is None else max(float(inner.centre.double().norm()), 1.0)
@@ -104,9 +104,7 @@ def _require_close(net: PolyReLUNet | ReadOut, X: Tensor, found: Tensor) -> None
         wanted, allowed = net(X), ROUNDING * torch.finfo(net.dtype).eps * _sensitivity(net, X)
     same = wanted.shape == found.shape and wanted.dtype == found.dtype
     require(same, "net", type(net).__name__, "an export of the same shape and type, please report this")
-    finite = (
-        wanted.reshape(len(X), net.outputs).isfinite().all(1)
-    )  # where the net itself overflows there is nothing to compare
+    finite = wanted.reshape(len(X), net.outputs).isfinite().all(1)  # elsewhere the net itself overflows
     wanted, found, allowed = wanted[finite], found[finite], allowed[finite]
     close = bool(((wanted - found).abs().reshape(len(wanted), net.outputs).amax(1) <= allowed).all())
     require(close, "net", type(net).__name__, "an export equal up to rounding, please report this")
@@ -123,7 +121,7 @@ def _sensitivity(net: PolyReLUNet | ReadOut, X: Tensor) -> Tensor:
 
     sum_j |c_j| (z_j^p + p z_j^(p-1) |x|) + |b|: what is summed, and what an error of |x| in the products makes of it.
     """
-    inner = copy.deepcopy(net.net if isinstance(net, ReadOut) else net).double()
+    inner = copy.deepcopy(inner_net(net)).double()
     x = inner.preprocess(X.double())
     length = x.norm(dim=1, keepdim=True)
     z = (x @ inner.directions().T).relu()
@@ -172,8 +170,7 @@ class _Graph:
 
 def _model(net: PolyReLUNet | ReadOut, onnx: Any, about: Mapping[str, Any] | None) -> Any:
     graph = _Graph(onnx, net.dtype)
-    inner = net.net if isinstance(net, ReadOut) else net
-    last = _logits(graph, inner)
+    last = _logits(graph, inner_net(net))
     if isinstance(net, ReadOut):
         last = _read_out(graph, last, net.class_of.tolist())
     if net.outputs == 1:

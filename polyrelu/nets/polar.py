@@ -37,14 +37,12 @@ class Polar:
     log_s: Tensor
 
     def __post_init__(self) -> None:
-        for name in ("u", "q", "log_r", "log_s"):
-            require(isinstance(getattr(self, name), Tensor), name, type(getattr(self, name)).__name__, "a tensor")
-        for name in ("u", "q"):
-            shape = tuple(getattr(self, name).shape)
-            require(len(shape) == 2, f"{name}.shape", shape, "a matrix with one row per neuron")
-        for name in ("q", "log_r", "log_s"):
-            shape = tuple(getattr(self, name).shape)
-            fits = len(shape) == (2 if name == "q" else 1) and shape[0] == self.width
+        for name, sizes in (("u", 2), ("q", 2), ("log_r", 1), ("log_s", 1)):
+            tensor = getattr(self, name)
+            require(isinstance(tensor, Tensor), name, type(tensor).__name__, "a tensor")
+            shape = tuple(tensor.shape)
+            require(sizes == 1 or len(shape) == 2, f"{name}.shape", shape, "a matrix with one row per neuron")
+            fits = len(shape) == sizes and shape[0] == self.width
             require(fits, f"{name}.shape", shape, f"{self.width} rows, one per row of u")
 
     @property
@@ -70,12 +68,12 @@ class Polar:
     @checked
     def neurons(self, index: Tensor) -> Polar:
         """The neurons picked by an index or mask."""
-        kind = index.dtype == torch.bool or not index.is_floating_point()
-        fits = index.shape == (self.width,) if index.dtype == torch.bool else index.ndim == 1
-        inside = index.dtype == torch.bool or bool(((index < self.width) & (index >= 0)).all())
-        require(
-            kind and fits and inside, "index", f"{index.dtype} {tuple(index.shape)}", "places of neurons, or a mask"
-        )
+        if index.dtype == torch.bool:
+            fits = index.shape == (self.width,)
+        else:
+            fits = index.ndim == 1 and not index.is_floating_point()
+            fits = fits and bool(((index < self.width) & (index >= 0)).all())
+        require(fits, "index", f"{index.dtype} {tuple(index.shape)}", "places of neurons, or a mask")
         index = index if index.dtype == torch.bool else index.long()
         return Polar(self.u[index], self.q[index], self.log_r[index], self.log_s[index])
 

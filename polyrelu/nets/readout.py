@@ -33,16 +33,11 @@ class ReadOut(Net):
     def __init__(self, net: PolyReLUNet, class_of: Sequence[int] | Tensor) -> None:
         require(isinstance(net, PolyReLUNet), "net", type(net).__name__, "a PolyReLUNet with a logit a sub-class")
         listed = class_of.tolist() if isinstance(class_of, Tensor) else class_of
-        require(
-            isinstance(listed, Sequence) and len(listed) > 0,
-            "class_of",
-            class_of,
-            "a list: the class of each sub-class",
-        )
+        several = isinstance(listed, Sequence) and len(listed) > 0
+        require(several, "class_of", class_of, "a list: the class of each sub-class")
         classes = [whole_number("class_of", one, least=0) for one in listed]
-        require(
-            len(classes) == net.outputs, "class_of", f"{len(classes)} classes", f"{net.outputs}, one a logit of the net"
-        )
+        fits = len(classes) == net.outputs
+        require(fits, "class_of", f"{len(classes)} classes", f"{net.outputs}, one a logit of the net")
         every = set(classes) == set(range(max(classes) + 1)) and len(set(classes)) >= 2
         require(every, "class_of", classes, "classes 0..C-1, C >= 2, each of them at least once")
         super().__init__(net.dim, len(set(classes)), {})

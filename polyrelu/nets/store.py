@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import re
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
@@ -90,13 +91,9 @@ def load(path: str | Path) -> Net:
     tensors, metadata = _read(path)
     require(metadata.get("format") == FORMAT, "path", path, "a net saved by polyrelu, this is another program's file")
     version = metadata.get("version", "")
-    require(
-        version.isascii() and version.isdecimal() and len(version) < 10 and int(version) >= 1,
-        "path",
-        path,
-        f"a format version, the file says {version!r}",
-    )
-    if int(version) > VERSION:
+    number = int(version) if re.fullmatch(r"[0-9]{1,9}", version) else 0
+    require(number >= 1, "path", path, f"a format version, the file says {version!r}")
+    if number > VERSION:
         raise InputError(
             f"path={path}: written by a newer polyrelu (format {version}, this one reads {VERSION}); upgrade polyrelu."
         )
@@ -104,15 +101,7 @@ def load(path: str | Path) -> Net:
     require(kind in KINDS, "path", path, f"one of {', '.join(KINDS)}, the file says {kind!r}")
     try:
         net = KINDS[kind].restore(parse_json(metadata["config"]), tensors)
-    except (
-        KeyError,
-        TypeError,
-        AttributeError,
-        ValueError,
-        RuntimeError,
-        OverflowError,
-        IndexError,
-    ) as error:  # InputError is a ValueError
+    except (LookupError, TypeError, AttributeError, ValueError, RuntimeError, OverflowError) as error:
         raise InputError(f"path={path}: its weights and settings do not fit {kind} ({error!s}).") from None
     _require_finite(net.state_dict(), "path", path)
     return net
@@ -205,12 +194,8 @@ def _matrix(path: str | Path, state: dict[str, Any], key: str) -> Tensor:
     """``state[key]`` as a finite float matrix; a vector becomes one row."""
     require(key in state, "path", path, f"the key {key!r}, found {sorted(map(str, state))}")
     value = state[key]
-    good = (
-        isinstance(value, Tensor)
-        and value.dtype in (torch.float32, torch.float64)
-        and value.ndim in (1, 2)
-        and value.numel() > 0
-    )
+    good = isinstance(value, Tensor) and value.dtype in (torch.float32, torch.float64)
+    good = good and value.ndim in (1, 2) and value.numel() > 0
     good = good and value.layout == torch.strided and value.device.type == "cpu"
     good = good and value.numel() * value.itemsize <= value.untyped_storage().nbytes()  # strides can repeat numbers
     require(good, "path", path, f"{key!r} as a float32 or float64 matrix")
@@ -235,9 +220,8 @@ def classes_to_json(classes: npt.NDArray[Any], name: str = "classes") -> dict[st
     """{name: values, name_kind: "int", "float", "bool" or "str", name_dtype: as numpy writes it}."""
     text = classes.dtype.kind == "O" and all(isinstance(one, str) for one in classes)
     kind = "str" if text else LABEL_TYPES.get(classes.dtype.kind)
-    require(
-        kind is not None, name, f"labels of type {classes.dtype}", f"{LABEL_WORDS}; others cannot be kept in a file"
-    )
+    allowed = f"{LABEL_WORDS}; others cannot be kept in a file"
+    require(kind is not None, name, f"labels of type {classes.dtype}", allowed)
     return {name: classes.tolist(), f"{name}_kind": kind, f"{name}_dtype": classes.dtype.str}
 
 

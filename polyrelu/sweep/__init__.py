@@ -5,13 +5,12 @@ for record in run_sweep(sweep, "out/sweep", workers=2):
     print(record.settings["p"], record.result)
 """
 
-from polyrelu.sweep.engines import probe_address
+from polyrelu.sweep.engines.ray_address import probe_address
 from polyrelu.sweep.function import find, sweepable, version
-from polyrelu.sweep.record import Record
+from polyrelu.sweep.record import Record, digest, encode
 from polyrelu.sweep.run import run_sweep
 from polyrelu.sweep.status import SweepStatus, export, read_records, status
 from polyrelu.sweep.sweep import Sweep
-from polyrelu.sweep.values import digest, encode
 
 __all__ = [
     "Record",

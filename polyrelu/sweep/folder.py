@@ -18,8 +18,7 @@ from typing import Any, final
 
 from polyrelu.errors import InputError, require
 from polyrelu.files import output_folder, parse_json, read_text, write_atomically
-from polyrelu.sweep.record import EngineResult, FunctionVersion, Record, key_of
-from polyrelu.sweep.values import decode, digest, encode
+from polyrelu.sweep.record import EngineResult, FunctionVersion, Record, decode, digest, encode, key_of
 
 FORMAT = "polyrelu-sweep-1"
 SWEEP, RESULTS, FAILURES, LOCK = "sweep.json", "results", "failures", ".lock"
@@ -64,7 +63,10 @@ class Folder:
         for kind in (RESULTS, FAILURES):
             name = f"{kind}/{key}.json"
             content = _content(self.path / name)
-            if content is not None and content.get("key") == key and self._belongs(content):
+            if content is None or content.get("key") != key:
+                continue
+            about = {part: content.get(part) for part in ("function", "version", "settings")}
+            if digest(about) == key and ("result" in content) != bool(content.get("error")):
                 with contextlib.suppress(KeyError, TypeError, ValueError, AttributeError):  # of another version
                     return _record(content, name)
         return None
@@ -77,10 +79,6 @@ class Folder:
     def key(self, settings: Mapping[str, Any]) -> str:
         """The name of a setting's files."""
         return key_of(self.function.name, self.function.version, settings)
-
-    def _belongs(self, content: Mapping[str, Any]) -> bool:
-        about = {name: content.get(name) for name in ("function", "version", "settings")}
-        return digest(about) == content["key"] and ("result" in content) != bool(content.get("error"))
 
     def _write(self, path: Path, content: Mapping[str, Any]) -> None:
         whole = {"format": FORMAT, **content, "check": digest(content)}

@@ -5,7 +5,6 @@ version = "<version of the distribution>+<first 12 hex digits of sha256(sources)
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import importlib
 import importlib.metadata
@@ -13,13 +12,13 @@ import importlib.util
 import inspect
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
 from polyrelu._version import __version__
 from polyrelu.checks import checked
-from polyrelu.errors import InputError, require
+from polyrelu.errors import InputError, nearest, require
 
 F = TypeVar("F", bound=Callable[..., Any])
 ATTRIBUTE, VERSION = "__sweepable_sources__", "__sweepable_version__"
@@ -101,12 +100,6 @@ def version(function: Callable[..., Any]) -> str:
         source = files[path].read_bytes()
         content.update(f"{path} {len(source)}\n".encode() + source)
     return f"{_release(package)}+{content.hexdigest()[:12]}"
-
-
-def nearest(name: str, known: Iterable[str]) -> str:
-    """``" (did you mean alpha?)"`` when a known name is close, else nothing."""
-    close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
-    return f" (did you mean {close[0]}?)" if close else ""
 
 
 def _release(package: str) -> str:

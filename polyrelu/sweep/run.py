@@ -9,17 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from polyrelu.checks import checked
-from polyrelu.errors import InputError, require
+from polyrelu.errors import InputError, nearest, require
 from polyrelu.files import writing
 from polyrelu.interrupt import Patience
 from polyrelu.progress import Progress
 from polyrelu.sweep.engines import local, ray_engine
 from polyrelu.sweep.engines.ray_address import probe_address
 from polyrelu.sweep.folder import Folder, locked_folder
-from polyrelu.sweep.function import find, nearest, version
-from polyrelu.sweep.record import EngineResult, FunctionVersion, Record
+from polyrelu.sweep.function import find, version
+from polyrelu.sweep.record import EngineResult, FunctionVersion, Record, encode
 from polyrelu.sweep.sweep import Sweep, check_call, check_time_limit
-from polyrelu.sweep.values import encode
 from polyrelu.threads import cores
 
 ENGINES = ("local", "ray")

@@ -14,8 +14,7 @@ from polyrelu.checks import checked
 from polyrelu.errors import InputError, require
 from polyrelu.files import write_atomically
 from polyrelu.sweep.folder import SWEEP, Folder, is_running, stored_sweep
-from polyrelu.sweep.record import FunctionVersion, Record
-from polyrelu.sweep.values import encode
+from polyrelu.sweep.record import FunctionVersion, Record, encode
 
 TABLES = (".csv", ".jsonl")
 FIXED_COLUMNS = ("key", "seconds", "error", "result")  # columns of every table
@@ -47,20 +46,9 @@ class SweepStatus:
 
     def as_json(self) -> dict[str, Any]:
         """Plain values."""
-        return {
-            "function": self.function,
-            "version": self.version,
-            "total": self.total,
-            "done": self.done,
-            "failed": self.failed,
-            "missing": self.missing,
-            "others": self.others,
-            "seconds": self.seconds,
-            "at_work": self.at_work,
-            "failures": [
-                {"settings": encode(one.settings), "error": one.error, "file": one.file} for one in self.failures
-            ],
-        }
+        names = ("function", "version", "total", "done", "failed", "missing", "others", "seconds", "at_work")
+        failures = [{"settings": encode(one.settings), "error": one.error, "file": one.file} for one in self.failures]
+        return {**{name: getattr(self, name) for name in names}, "failures": failures}
 
 
 @checked

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any, final
 
 from polyrelu.checks import checked, shown
-from polyrelu.errors import InputError, require
+from polyrelu.errors import InputError, nearest, require
 from polyrelu.files import read_text
-from polyrelu.sweep.function import check_settings, find, nearest
-from polyrelu.sweep.values import decode, encode
+from polyrelu.sweep.function import check_settings, find
+from polyrelu.sweep.record import decode, encode
 
 if sys.version_info >= (3, 11):
     import tomllib

@@ -15,7 +15,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from polyrelu.checks import answer, check_fields, checked, dense, enough_memory, plain_tensor, raise_if_memory
+from polyrelu.checks import answer, check_fields, checked, dense, enough_memory, plain_tensor
+from polyrelu.checks.tensors import raise_if_memory
 from polyrelu.errors import InputError
 
 

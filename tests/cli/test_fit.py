@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 import polyrelu
 from polyrelu.cli import application as cli
 from polyrelu.data import split_rows
-from polyrelu.data.tables import read_table_file
+from polyrelu.data.tables.table import read_table_file
 from polyrelu.estimator import PolyReLUClassifier
 from polyrelu.nets import ReadOut, load_about
 from polyrelu.workflows import fit as heads

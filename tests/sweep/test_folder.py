@@ -13,8 +13,7 @@ import pytest
 from polyrelu.errors import InputError
 from polyrelu.sweep import digest, encode
 from polyrelu.sweep.folder import FORMAT, Folder, is_running, locked_folder, stored_sweep
-from polyrelu.sweep.record import EngineResult, FunctionVersion, key_of
-from polyrelu.sweep.values import canonical, decode
+from polyrelu.sweep.record import EngineResult, FunctionVersion, canonical, decode, key_of
 
 FUNCTION = FunctionVersion("package.module:function", "0+abc")
 SETTINGS = {"x": 3, "part": {"y": [1.5, "text"]}}

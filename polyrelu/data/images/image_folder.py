@@ -17,15 +17,16 @@ from typing import final
 
 import numpy as np
 import numpy.typing as npt
-from PIL import Image
 
 from polyrelu.errors import InputError, require
 from polyrelu.files import read_text
 
 SHORTER, SIDE = 256, 224
-UNREADABLE = (OSError, ValueError, SyntaxError, EOFError, struct.error, Image.DecompressionBombError,
-              Image.DecompressionBombWarning)  # fmt: skip
 HEADINGS = ("file", "filename", "image", "name", "path")
+
+
+class UnreadableError(Exception):
+    """A file that is no image, and why."""
 
 
 @final
@@ -53,12 +54,19 @@ def list_images(folder: str | Path, labels: str | Path | None = None) -> ImageFo
 
 
 def load_image(path: Path) -> npt.NDArray[np.uint8]:
-    """The middle (3, 224, 224) of an image, bytes; one of the UNREADABLE errors if it is none."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", Image.DecompressionBombWarning)
-        with Image.open(path) as image:
-            opaque = image.convert("RGBA") if image.mode == "P" else image  # palettes may be transparent
-            whole = opaque.convert("RGB")
+    """The middle (3, 224, 224) of an image, bytes."""
+    from PIL import Image  # which takes as long to import as all of polyrelu.data
+
+    bombs = (Image.DecompressionBombError, Image.DecompressionBombWarning)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", Image.DecompressionBombWarning)
+            with Image.open(path) as image:
+                opaque = image.convert("RGBA") if image.mode == "P" else image  # palettes may be transparent
+                whole = opaque.convert("RGB")
+    except (OSError, ValueError, SyntaxError, EOFError, struct.error, *bombs) as error:
+        why = " ".join(str(error).replace(str(path), path.name).split()) or type(error).__name__
+        raise UnreadableError(why) from None
     width, height = whole.size
     shorter = min(width, height)
     width, height = SHORTER * width // shorter, SHORTER * height // shorter

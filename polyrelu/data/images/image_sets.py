@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import final
 
 import torch
@@ -17,16 +18,14 @@ import torch
 from polyrelu.data.dataset import Dataset
 from polyrelu.data.images.downloads import load_images
 from polyrelu.data.relabel import FORMS, relabel
-from polyrelu.data.synthetic.recipe import nearest
-from polyrelu.errors import InputError
+from polyrelu.errors import InputError, nearest
 
 
 @final
 @dataclass(frozen=True)
 class ImageSet:
-    """A named set: its splits (the first is the default) and what is fetched for it ("" if it is bundled)."""
+    """A set: its splits (the first is the default) and what is fetched for it ("" if it is bundled)."""
 
-    name: str
     splits: tuple[str, ...]
     fetched: str
     load: Callable[[str], tuple[torch.Tensor, torch.Tensor]]
@@ -58,12 +57,9 @@ def _mnist(split: str) -> tuple[torch.Tensor, torch.Tensor]:
     return _tensors(found[f"{kind}_x"][rows], found[f"{kind}_y"][rows], 256)
 
 
-def _fetched(name: str) -> Callable[[str], tuple[torch.Tensor, torch.Tensor]]:
-    def load(split: str) -> tuple[torch.Tensor, torch.Tensor]:
-        found = load_images(name)
-        return _tensors(found[f"{split}_x"], found[f"{split}_y"], 255)
-
-    return load
+def _fetched(name: str, split: str) -> tuple[torch.Tensor, torch.Tensor]:
+    found = load_images(name)
+    return _tensors(found[f"{split}_x"], found[f"{split}_y"], 255)
 
 
 def _digits(split: str) -> tuple[torch.Tensor, torch.Tensor]:
@@ -78,11 +74,8 @@ def _tensors(x: object, y: object, scale: int) -> tuple[torch.Tensor, torch.Tens
 
 
 IMAGE_SETS = {
-    one.name: one
-    for one in (
-        ImageSet("digits", ("train",), "", _digits),
-        ImageSet("mnist", ("train", "validation", "test"), "mnist", _mnist),
-        ImageSet("mnist-full", ("train", "test"), "mnist", _fetched("mnist")),
-        ImageSet("cifar10", ("train", "test"), "cifar10", _fetched("cifar10")),
-    )
+    "digits": ImageSet(("train",), "", _digits),
+    "mnist": ImageSet(("train", "validation", "test"), "mnist", _mnist),
+    "mnist-full": ImageSet(("train", "test"), "mnist", partial(_fetched, "mnist")),
+    "cifar10": ImageSet(("train", "test"), "cifar10", partial(_fetched, "cifar10")),
 }

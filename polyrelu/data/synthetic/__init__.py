@@ -1,7 +1,7 @@
 """Recipes for data with known structure: mixtures, spheres, mirrored pairs."""
 
 from polyrelu.data.synthetic.mixture import OrthonormalMixture
-from polyrelu.data.synthetic.recipe import parse_clusters, recipe_text
+from polyrelu.data.synthetic.recipe import parse_clusters
 from polyrelu.data.synthetic.sphere import NearlyOrthogonalSphere
 from polyrelu.data.synthetic.symmetric import REACH, SymmetricSeparable
 
@@ -11,5 +11,4 @@ __all__ = [
     "OrthonormalMixture",
     "SymmetricSeparable",
     "parse_clusters",
-    "recipe_text",
 ]

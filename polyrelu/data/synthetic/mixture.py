@@ -49,7 +49,6 @@ class OrthonormalMixture:
     dtype: torch.dtype = torch.float32
 
     def __post_init__(self) -> None:
-        """Check every argument."""
         for name in ("dim", "positive", "negative"):
             whole_number(name, getattr(self, name), any_size=True)  # their sum is compared with dim below
         enough = f"at least {self.clusters}, one direction for each of {self.positive}+{self.negative} clusters"
@@ -115,8 +114,13 @@ class OrthonormalMixture:
         """
         whole_number("n", n, 1)
         seed_number("seed", seed)
+        rng = stream(seed, Purpose.CLUSTERS)
         with enough_memory(f"n={n} rows"):
-            cluster = torch.from_numpy(self._draw_clusters(n, seed, balanced))
+            if balanced:
+                numbers = rng.permutation(rng.permutation(self.clusters)[np.arange(n) % self.clusters])
+            else:
+                numbers = rng.integers(self.clusters, size=n)
+            cluster = torch.from_numpy(numbers)
         y = self.labels[cluster]
         if y.min() == y.max():
             raise InputError(
@@ -127,13 +131,6 @@ class OrthonormalMixture:
         with enough_memory(f"n={n} rows of dim={self.dim}"):
             X = source if lazy else source.all()
         return Dataset(X, y, cluster, self.centres, self._name(n, seed, balanced))
-
-    def _draw_clusters(self, n: int, seed: int, balanced: bool) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-        """Cluster numbers of the n rows."""
-        rng = stream(seed, Purpose.CLUSTERS)
-        if not balanced:
-            return rng.integers(self.clusters, size=n)
-        return rng.permutation(rng.permutation(self.clusters)[np.arange(n) % self.clusters])
 
     def _name(self, n: int, seed: int, balanced: bool) -> str:
         """The recipe as text, without what is left at its default."""
@@ -150,7 +147,6 @@ class MixtureRows:
     known_finite = True
 
     def __init__(self, centres: torch.Tensor, cluster: torch.Tensor, std: float, seed: int) -> None:
-        """Keep the recipe of the rows and, later, the block that was read last."""
         self.shape = (len(cluster), centres.shape[1])
         self.dtype = centres.dtype
         self._centres, self._cluster, self._std, self._seed = centres, cluster, std, seed

@@ -10,7 +10,6 @@ numbers change with the vector instructions of the machine. ``spawn_key`` keeps 
 
 from __future__ import annotations
 
-import difflib
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -22,7 +21,7 @@ import numpy as np
 import torch
 
 from polyrelu.checks import enough_memory
-from polyrelu.errors import InputError, require
+from polyrelu.errors import InputError, nearest, require
 
 
 def parse_clusters(text: str) -> tuple[int, int]:
@@ -66,12 +65,6 @@ def changed_settings(recipe: Any) -> dict[str, Any]:
     """The settings of a frozen recipe that are not at their default, by name, in order."""
     values = {field.name: (getattr(recipe, field.name), field.default) for field in fields(recipe)}
     return {name: value for name, (value, default) in values.items() if value != default}
-
-
-def nearest(name: str, known: Iterable[str]) -> str:
-    """``" (did you mean digits?)"`` when a known name is close, else nothing."""
-    close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
-    return f" (did you mean {close[0]}?)" if close else ""
 
 
 def parse_whole_number(key: str, text: str) -> int:

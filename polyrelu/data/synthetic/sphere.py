@@ -33,7 +33,6 @@ class NearlyOrthogonalSphere:
     dtype: torch.dtype = torch.float32
 
     def __post_init__(self) -> None:
-        """Check every argument."""
         whole_number("dim", self.dim, 2)
         floating_dtype(self.dtype)
 
@@ -47,13 +46,7 @@ class NearlyOrthogonalSphere:
             rng = stream(seed, Purpose.SPHERE, 1 + number)
             g = rng.standard_normal((min(BLOCK, n - start), self.dim))
             X[start : start + BLOCK] = torch.from_numpy(g * (math.sqrt(self.dim) / np.linalg.norm(g, axis=1))[:, None])
-        return Dataset(X, _coins(n, seed), name=recipe_text("sphere", **changed_settings(self), n=n, seed=seed))
-
-
-def _coins(n: int, seed: int) -> torch.Tensor:
-    """n fair +1/-1 coins, tossed again until both sides show (for n = 2, twice on average)."""
-    rng = stream(seed, Purpose.SPHERE)
-    while True:
-        y = 2.0 * torch.from_numpy(rng.integers(2, size=n)) - 1.0
-        if y.min() < y.max():
-            return y
+        coins, y = stream(seed, Purpose.SPHERE), torch.ones(n)
+        while y.min() == y.max():  # for n = 2, twice on average
+            y = 2.0 * torch.from_numpy(coins.integers(2, size=n)) - 1.0
+        return Dataset(X, y, name=recipe_text("sphere", **changed_settings(self), n=n, seed=seed))

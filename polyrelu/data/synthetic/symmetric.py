@@ -57,7 +57,6 @@ class SymmetricSeparable:
     dtype: torch.dtype = torch.float32
 
     def __post_init__(self) -> None:
-        """Check every argument."""
         whole_number("extra", self.extra, 0)
         require(self.extra == 0 or self.extra >= 3, "extra", self.extra, "0, or at least 3 (two blockers and a hint)")
         whole_number("dim", self.dim, 3 if self.extra else 2)

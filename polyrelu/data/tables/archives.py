@@ -6,19 +6,18 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from numpy.typing import NDArray
 from safetensors import safe_open
 
 from polyrelu.arrays import is_npy, map_npy, open_npz, read_npy
+from polyrelu.data.tables.columns import LABELS, InputSchema, Table, as_whole_numbers
 from polyrelu.errors import InputError, require
 from polyrelu.files import is_file
 
 ROWS = ("X", "x", "embeddings", "embedding", "features", "data", "inputs", "arr_0")
-LABELS = ("y", "label", "labels", "target", "targets", "class", "classes", "arr_1")  # in whatever case
 EXTRA = ("cluster", "centres")  # the hidden structure that a Dataset keeps
-Arrays = Mapping[str, NDArray[Any]]
-Found = tuple[Arrays, list[str], str | None]  # arrays, what was guessed, what the labels are called
 
 
 def label_file(path: Path) -> Path:
@@ -30,18 +29,15 @@ def label_file(path: Path) -> Path:
     return path.with_name(stem + path.suffix)
 
 
-def npz(path: Path, label: str | None, fine: str | None, usual_label: str | None) -> Found:
-    """The arrays of a set by the names X, y, fine, cluster, centres, and what was guessed.
-
-    ``label`` and ``fine`` are names that must be there; ``usual_label``, what a head's labels were called, need not.
-    """
+def npz(path: Path, label: str | None, fine: str | None, takes: InputSchema | None) -> Table:
+    """The table in an .npz; ``label`` and ``fine`` are names that must be there, those that a head knows need not."""
     if is_npy(path):
         raise InputError(f"data={path}: expected an .npz archive, this is a single array; name it .npy.")
     with open_npz(path) as stored:
-        return _select_arrays(stored.names, stored.__getitem__, path, label, fine, usual_label)
+        return _select_arrays(stored.names, stored.__getitem__, path, label, fine, takes)
 
 
-def safetensors(path: Path, label: str | None, fine: str | None, usual_label: str | None) -> Found:
+def safetensors(path: Path, label: str | None, fine: str | None, takes: InputSchema | None) -> Table:
     """The same out of a .safetensors file; a saved net is refused."""
     with safe_open(path, framework="pt") as file:
         if (file.metadata() or {}).get("format") == "polyrelu-net":
@@ -52,10 +48,10 @@ def safetensors(path: Path, label: str | None, fine: str | None, usual_label: st
             plain: NDArray[Any] = (tensor.float() if tensor.dtype == torch.bfloat16 else tensor).numpy()
             return plain
 
-        return _select_arrays(list(file.keys()), array, path, label, fine, usual_label)
+        return _select_arrays(list(file.keys()), array, path, label, fine, takes)
 
 
-def npy(path: Path, label: str | None, fine: str | None, usual_label: str | None) -> Found:
+def npy(path: Path, label: str | None, fine: str | None, takes: InputSchema | None) -> Table:
     """Rows stay in the file and are read by blocks; labels come from the file beside it, or the one that is named."""
     found = {"X": map_npy(path)}
     notes = []
@@ -65,7 +61,7 @@ def npy(path: Path, label: str | None, fine: str | None, usual_label: str | None
             found[part] = read_npy(file)
         if part == "y" and not given and file.is_file():
             notes.append(f"Labels are those in {file.name}.")
-    return found, notes, None
+    return _table(path, found, notes, None, takes)
 
 
 def _existing_file(path: Path, part: str, given: str) -> Path:
@@ -82,10 +78,11 @@ def _select_arrays(
     path: Path,
     label: str | None,
     fine: str | None,
-    usual_label: str | None,
-) -> Found:
+    takes: InputSchema | None,
+) -> Table:
     """X by its usual names; y by the name given or its usual ones; only what is wanted is read."""
-    label = label or (usual_label if usual_label in names else None)
+    if takes is not None and takes.label in names:
+        label = label or takes.label
     holds = f"it holds {', '.join(names) or 'nothing'}"
     for option, given in (("label", label), ("fine", fine)):
         require(given is None or given in names, option, given, f"the name of an array in {path.name}, {holds}")
@@ -103,4 +100,29 @@ def _select_arrays(
     notes = [] if rows in "Xx" else [f"Rows are the array {rows!r}."]
     if y not in (None, "y") and label is None:
         notes.append(f"Labels are the array {y!r}.")
-    return found, notes, y
+    return _table(path, found, notes, y, takes)
+
+
+def _table(
+    path: Path, parts: Mapping[str, NDArray[Any]], notes: list[str], label: str | None, takes: InputSchema | None
+) -> Table:
+    X = parts["X"]
+    if "cluster" in parts:
+        good = parts["cluster"].shape == X.shape[:1]
+        require(good, "data", path, f"a cluster for each row of X, {X.shape[:1]}, not {parts['cluster'].shape}")
+    y, fine = (None if name not in parts else _label_array(parts[name]) for name in ("y", "fine"))
+    if takes is not None and X.ndim == 2 and X.shape[1] != takes.count:
+        raise InputError(f"data={path}: has {X.shape[1]} columns, but the head takes {takes.count}.")
+    extra = {name: parts[name] for name in EXTRA if name in parts}
+    return Table(X, y, fine, None, label, path.name, tuple(notes), extra)
+
+
+def _label_array(values: NDArray[Any]) -> NDArray[Any]:
+    """Labels of an archive: (n, 1) is (n,), bytes are text, whole floats are whole numbers."""
+    values = values.reshape(1) if values.ndim == 0 else values
+    values = values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
+    if values.dtype.kind == "S":
+        return np.char.decode(values, "utf-8")
+    if values.dtype.kind == "f" and bool(np.isfinite(values).all()):
+        return as_whole_numbers(values)
+    return values

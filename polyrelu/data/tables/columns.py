@@ -1,20 +1,60 @@
-"""Which column of a table is what: features, label, sub-class, or left out; what was guessed is noted."""
+"""Tables, and which column of one is what: features, label, sub-class, or left out; what was guessed is noted."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from polyrelu.data.tables.archives import LABELS
+from polyrelu.data.dataset import split_rows
 from polyrelu.errors import InputError, require
 
+LABELS = ("y", "label", "labels", "target", "targets", "class", "classes", "arr_1")  # in whatever case
 IDS = ("", "id", "index", "row", "unnamed: 0")  # names of a column that numbers the rows; pandas writes the last
 FEWEST = 10  # rows below which different texts may still be classes
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Table:
+    """What a file holds, as it is: nothing is scaled, no label is renumbered.
+
+    X : (n, D) numbers; a memory-mapped .npy stays in its file
+    y, fine : (n,) labels and sub-classes as int64, float64, bool or text; None where there are none
+    features, label : names of the columns of X and of the labels, None if the file has no names
+    notes : sentences on what was guessed or left out
+    extra : ``cluster`` and ``centres`` of an archive that holds them
+    """
+
+    X: NDArray[Any]
+    y: NDArray[Any] | None = None
+    fine: NDArray[Any] | None = None
+    features: tuple[str, ...] | None = None
+    label: str | None = None
+    name: str = "data"
+    notes: tuple[str, ...] = ()
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.X)
+
+    def take(self, rows: Any) -> Table:
+        """The rows with these numbers, or of this slice, in that order."""
+        y, fine = (None if part is None else part[rows] for part in (self.y, self.fine))
+        extra = {name: part[rows] if name == "cluster" else part for name, part in self.extra.items()}
+        return replace(self, X=self.X[rows], y=y, fine=fine, extra=extra)
+
+    def part(self, name: str) -> Table:
+        """A random four fifths (``train``) or the rest (``test``), the same as those of FILE:train and FILE:test."""
+        return replace(self.take(split_rows(len(self), name, self.name).numpy()), name=f"{self.name}:{name}")
+
+    def column(self, number: int) -> str:
+        """What messages call a column of X."""
+        return f"number {number + 1}" if self.features is None else self.features[number]
 
 
 @final
@@ -62,6 +102,14 @@ class Layout:
         """The error that names a cell; ``row`` counts from 0."""
         place = f"data row {row + 1}, column {self.name(column)}"
         return InputError(f"data={self.path}: {place}: expected {wanted}, found {cell!r:.60}.")
+
+    def table(self, X: NDArray[Any], y: NDArray[Any] | None, fine: NDArray[Any] | None) -> Table:
+        """Rows of these columns."""
+        features = None if self.names is None else tuple(self.names[i] for i in self.features)
+        label = None
+        if self.label is not None:
+            label = str(self.label + 1) if self.names is None else self.names[self.label]
+        return Table(X, y, fine, features, label, self.path.name, self.notes)
 
 
 def lay_out(

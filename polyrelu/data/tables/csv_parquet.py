@@ -14,16 +14,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyrelu.arrays import RATIO, SMALL
-from polyrelu.data.tables.archives import LABELS
-from polyrelu.data.tables.columns import InputSchema, Layout, is_number_text, label_column, lay_out, names_rows
+from polyrelu.data.tables.columns import (
+    LABELS,
+    InputSchema,
+    Layout,
+    Table,
+    is_number_text,
+    label_column,
+    lay_out,
+    names_rows,
+)
 from polyrelu.errors import InputError, require
 
 CELLS = 2**20  # numbers in a chunk
 LOOK = 1000  # rows that decide which columns are text
-Chunk = tuple[NDArray[Any], NDArray[Any] | None, NDArray[Any] | None, Layout]  # features, labels, sub-classes
 
 
-def csv_chunks(path: Path, label: str | None, fine: str | None, takes: InputSchema | None) -> Iterator[Chunk]:
+def csv_tables(path: Path, label: str | None, fine: str | None, takes: InputSchema | None) -> Iterator[Table]:
     """The rows of a table of text, so many at a time; the header is optional, blank lines are skipped."""
     try:
         with path.open(encoding="utf-8-sig") as file:
@@ -36,17 +43,21 @@ def csv_chunks(path: Path, label: str | None, fine: str | None, takes: InputSche
             size = max(1, CELLS // len(cells))
             rows = list(islice(lines, size)) if headed else [first, *islice(lines, size - 1)]
             require(bool(rows), "data", path, "rows of numbers below its header")
-            layout = _csv_layout(path, cells, headed, rows[:LOOK], label, fine, takes)
+            look = [[cell.strip() for cell in row] for row in csv.reader(rows[:LOOK]) if len(row) == len(cells)]
+            columns = list(zip(*look, strict=True)) if look else [()] * len(cells)
+            filled = [[cell for cell in column if cell] for column in columns]
+            text = {i for i, column in enumerate(filled) if column and not any(map(is_number_text, column))}
+            layout = lay_out(path, cells, headed, text, lambda i: names_rows(columns[i]), label, fine, takes)
             start = 0
             while rows:
-                yield (*_parse(rows, start, layout), layout)
+                yield _parse(rows, start, layout)
                 start += len(rows)
                 rows = list(islice(lines, size))
     except UnicodeDecodeError:
         raise InputError(f"data={path}: expected a text file in UTF-8.") from None
 
 
-def parquet(path: Path, label: str | None, fine: str | None, takes: InputSchema | None) -> Chunk:
+def parquet(path: Path, label: str | None, fine: str | None, takes: InputSchema | None) -> Table:
     """All rows of a .parquet file; a column of equally long lists of numbers counts as so many columns."""
     try:
         reader: Any = importlib.import_module("pyarrow.parquet")
@@ -75,7 +86,7 @@ def parquet(path: Path, label: str | None, fine: str | None, takes: InputSchema 
     y, sub = (
         None if i is None else label_column(columns[i], i in text, layout, i) for i in (layout.label, layout.fine)
     )
-    return X, y, sub, layout
+    return layout.table(X, y, sub)
 
 
 def _require_dense(path: Path, metadata: Any) -> None:
@@ -97,25 +108,7 @@ def _is_header(first: Sequence[str], label: str | None) -> bool:
     return named or not numbers or counted
 
 
-def _csv_layout(
-    path: Path,
-    cells: list[str],
-    headed: bool,
-    rows: list[str],
-    label: str | None,
-    fine: str | None,
-    takes: InputSchema | None,
-) -> Layout:
-    look = [[cell.strip() for cell in row] for row in csv.reader(rows) if len(row) == len(cells)]
-    columns = list(zip(*look, strict=True)) if look else [()] * len(cells)
-    filled = [[cell for cell in column if cell] for column in columns]
-    text = {i for i, column in enumerate(filled) if column and not any(map(is_number_text, column))}
-    return lay_out(path, cells, headed, text, lambda i: names_rows(columns[i]), label, fine, takes)
-
-
-def _parse(
-    rows: list[str], start: int, layout: Layout
-) -> tuple[NDArray[Any], NDArray[Any] | None, NDArray[Any] | None]:
+def _parse(rows: list[str], start: int, layout: Layout) -> Table:
     for row, line in enumerate(rows):
         if line.count(",") + 1 != layout.columns and len(cells := next(csv.reader([line]))) != layout.columns:
             raise InputError(
@@ -130,7 +123,7 @@ def _parse(
         None if i is None else label_column(_load(rows, np.str_, (i,))[:, 0], i in layout.text, layout, i, start)
         for i in (layout.label, layout.fine)
     )
-    return X, y, fine
+    return layout.table(X, y, fine)
 
 
 def _load(rows: list[str], kind: type, columns: Sequence[int]) -> NDArray[Any]:

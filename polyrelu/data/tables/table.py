@@ -10,66 +10,25 @@ Reading never runs code: pickles are refused everywhere.
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, final
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from safetensors import SafetensorError
 
 from polyrelu.arrays import DAMAGED, OBJECTS, map_npy
-from polyrelu.data.dataset import split_rows
 from polyrelu.data.rows import BLOCK
 from polyrelu.data.tables import archives, csv_parquet
-from polyrelu.data.tables.columns import InputSchema, as_whole_numbers
+from polyrelu.data.tables.columns import InputSchema, Table
 from polyrelu.errors import InputError, require
 from polyrelu.files import exists, is_file
 
 ARCHIVES = {".npz": archives.npz, ".npy": archives.npy, ".safetensors": archives.safetensors}
 TABLE_SUFFIXES = (".npz", ".npy", ".csv", ".parquet", ".safetensors")
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class Table:
-    """What a file holds, as it is: nothing is scaled, no label is renumbered.
-
-    X : (n, D) numbers; a memory-mapped .npy stays in its file
-    y, fine : (n,) labels and sub-classes as int64, float64, bool or text; None where there are none
-    features, label : names of the columns of X and of the labels, None if the file has no names
-    notes : sentences on what was guessed or left out
-    extra : ``cluster`` and ``centres`` of an archive that holds them
-    """
-
-    X: NDArray[Any]
-    y: NDArray[Any] | None = None
-    fine: NDArray[Any] | None = None
-    features: tuple[str, ...] | None = None
-    label: str | None = None
-    name: str = "data"
-    notes: tuple[str, ...] = ()
-    extra: Mapping[str, Any] = field(default_factory=dict)
-
-    def __len__(self) -> int:
-        """Number of rows."""
-        return len(self.X)
-
-    def take(self, rows: Any) -> Table:
-        """The rows with these numbers, or of this slice, in that order."""
-        y, fine = (None if part is None else part[rows] for part in (self.y, self.fine))
-        extra = {name: part[rows] if name == "cluster" else part for name, part in self.extra.items()}
-        return replace(self, X=self.X[rows], y=y, fine=fine, extra=extra)
-
-    def part(self, name: str) -> Table:
-        """A random four fifths (``train``) or the rest (``test``), the same as those of FILE:train and FILE:test."""
-        return replace(self.take(split_rows(len(self), name, self.name).numpy()), name=f"{self.name}:{name}")
-
-    def column(self, number: int) -> str:
-        """What messages call a column of X."""
-        return f"number {number + 1}" if self.features is None else self.features[number]
 
 
 def read_table_file(
@@ -107,8 +66,7 @@ def read_table_blocks(
     if path.suffix.lower() == ".csv":
         _require_file(path)
         with _errors_name_the_file(path):
-            for chunk in csv_parquet.csv_chunks(path, label, fine, takes):
-                table = _column_table(path, chunk)
+            for table in csv_parquet.csv_tables(path, label, fine, takes):
                 _check(table, str(path), start)
                 yield table
                 start += len(table)
@@ -133,10 +91,10 @@ def open_table(
     _require_file(path)
     with _errors_name_the_file(path):
         if suffix == ".csv":
-            return _join(path, list(csv_parquet.csv_chunks(path, label, fine, takes)))
+            return _join(list(csv_parquet.csv_tables(path, label, fine, takes)))
         if suffix == ".parquet":
-            return _column_table(path, csv_parquet.parquet(path, label, fine, takes))
-        return _archive_table(path, *ARCHIVES[suffix](path, label, fine, takes and takes.label), takes)
+            return csv_parquet.parquet(path, label, fine, takes)
+        return ARCHIVES[suffix](path, label, fine, takes)
 
 
 def _require_file(path: Path) -> None:
@@ -150,45 +108,13 @@ def as_floats(X: NDArray[Any]) -> NDArray[Any]:
     return X.astype(np.float32 if X.dtype.itemsize <= 2 else np.float64) if X.dtype.kind in "iub" else X
 
 
-def _archive_table(
-    path: Path, parts: archives.Arrays, notes: list[str], label: str | None, takes: InputSchema | None
-) -> Table:
-    X = parts["X"]
-    if "cluster" in parts:
-        good = parts["cluster"].shape == X.shape[:1]
-        require(good, "data", path, f"a cluster for each row of X, {X.shape[:1]}, not {parts['cluster'].shape}")
-    y, fine = (None if name not in parts else _label_array(parts[name]) for name in ("y", "fine"))
-    if takes is not None and X.ndim == 2 and X.shape[1] != takes.count:
-        raise InputError(f"data={path}: has {X.shape[1]} columns, but the head takes {takes.count}.")
-    extra = {name: parts[name] for name in archives.EXTRA if name in parts}
-    return Table(X, y, fine, None, label, path.name, tuple(notes), extra)
-
-
-def _label_array(values: NDArray[Any]) -> NDArray[Any]:
-    """Labels of an archive: (n, 1) is (n,), bytes are text, whole floats are whole numbers."""
-    values = values.reshape(1) if values.ndim == 0 else values
-    values = values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
-    if values.dtype.kind == "S":
-        return np.char.decode(values, "utf-8")
-    if values.dtype.kind == "f" and bool(np.isfinite(values).all()):
-        return as_whole_numbers(values)
-    return values
-
-
-def _column_table(path: Path, chunk: csv_parquet.Chunk) -> Table:
-    X, y, fine, layout = chunk
-    features = None if layout.names is None else tuple(layout.names[i] for i in layout.features)
-    label = None
-    if layout.label is not None:
-        label = str(layout.label + 1) if layout.names is None else layout.names[layout.label]
-    return Table(X, y, fine, features, label, path.name, layout.notes)
-
-
-def _join(path: Path, chunks: list[csv_parquet.Chunk]) -> Table:
+def _join(parts: list[Table]) -> Table:
+    """The table of these rows, one part after the other."""
     y, fine = (
-        None if chunks[0][part] is None else np.concatenate([chunk[part] for chunk in chunks]) for part in (1, 2)
+        None if getattr(parts[0], name) is None else np.concatenate([getattr(part, name) for part in parts])
+        for name in ("y", "fine")
     )
-    return _column_table(path, (np.concatenate([chunk[0] for chunk in chunks]), y, fine, chunks[0][3]))
+    return replace(parts[0], X=np.concatenate([part.X for part in parts]), y=y, fine=fine)
 
 
 def _check_shapes(table: Table, path: str) -> None:

@@ -19,7 +19,7 @@ from typing import Any
 
 from polyrelu.errors import InputError
 from polyrelu.progress import Progress
-from polyrelu.sweep.engines.invoke import ENVIRONMENT
+from polyrelu.sweep.engines.worker import ENVIRONMENT
 from polyrelu.sweep.record import EngineResult, FunctionVersion, out_of_time
 
 RETRIES = 2  # of a setting whose worker died

@@ -21,9 +21,9 @@ from typing import Any
 from polyrelu.errors import InputError, require
 from polyrelu.interrupt import listen_again, undone
 from polyrelu.progress import Progress
-from polyrelu.sweep.engines.invoke import ENVIRONMENT, call
 from polyrelu.sweep.engines.local import POLL_SECONDS, RETRIES, require_version
 from polyrelu.sweep.engines.ray_address import check_address, last_line
+from polyrelu.sweep.engines.worker import ENVIRONMENT, call
 from polyrelu.sweep.function import find, version
 from polyrelu.sweep.record import EngineResult, FunctionVersion, out_of_time
 from polyrelu.threads import prepare
@@ -217,14 +217,12 @@ def kill_descendants() -> None:
 @contextlib.contextmanager
 def _environment(local_ray: bool) -> Iterator[None]:
     """A Ray that is started here hands this environment on to its workers."""
-    before = {name: os.environ.get(name) for name in ENVIRONMENT}
+    before = {name: os.environ[name] for name in ENVIRONMENT if name in os.environ}
     if local_ray:
         os.environ.update(ENVIRONMENT, RAY_USAGE_STATS_ENABLED="0")
     try:
         yield
     finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
+        for name in ENVIRONMENT.keys() - before.keys():
+            os.environ.pop(name, None)
+        os.environ.update(before)

@@ -1,27 +1,74 @@
-"""A worker process of the local engine: settings come in and results go out over one connection.
+"""What happens in a worker process: one call of the function, the same under every engine; those of the local engine.
 
-What the function prints goes to stdout and stderr, so it cannot spoil the results. When the parent is gone, so is the
-worker.
+A local worker gets settings and sends results over one connection. What the function prints goes to stdout and stderr,
+so it cannot spoil the results. When the parent is gone, so is the worker.
 """
 
 from __future__ import annotations
 
 import ctypes
 import faulthandler
+import hashlib
 import os
+import platform
 import queue
+import random
 import signal
 import sys
 import threading
+import time
+import traceback
+from collections.abc import Callable, Mapping
 from multiprocessing.connection import Connection
 from typing import Any
 
 from polyrelu.errors import InputError
-from polyrelu.sweep.engines.invoke import call
 from polyrelu.sweep.function import find, version
+from polyrelu.sweep.record import decode, encode
 from polyrelu.threads import prepare
 
 PR_SET_PDEATHSIG = 1  # prctl: the kernel ends this process with its parent, whatever it is doing
+# Set before anything numerical is loaded: one thread each, and sets of text in the same order everywhere.
+ENVIRONMENT = {
+    "OMP_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "VECLIB_MAXIMUM_THREADS": "1",
+    "PYTHONHASHSEED": "0",
+}
+
+
+def call(function: Callable[..., Any], key: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Call it; what comes back, result or error, is strict JSON. ``settings`` are encoded."""
+    seed_and_pin_threads(key)
+    began = time.perf_counter()
+    try:
+        answer = {"result": encode(function(**decode(settings)))}
+    except BaseException as error:  # a worker outlives sys.exit() too
+        message = " ".join(str(error).split())[:2000]
+        name = type(error).__name__
+        answer = {"error": f"{name}: {message}" if message else name, "details": traceback.format_exc()[-20_000:]}
+    return {"key": key, "seconds": time.perf_counter() - began, "versions": versions(), **answer}
+
+
+def seed_and_pin_threads(key: str) -> None:
+    """One torch thread, and the global generators seeded by the key, not left as the setting before left them.
+
+    A function should take its randomness from a seed among its settings; this is for those that do not.
+    """
+    seed = int(hashlib.sha256(key.encode()).hexdigest()[:8], 16)
+    random.seed(seed)
+    if numpy := sys.modules.get("numpy"):
+        numpy.random.seed(seed)
+    if torch := sys.modules.get("torch"):
+        torch.set_num_threads(1)
+        torch.manual_seed(seed)
+
+
+def versions() -> dict[str, str]:
+    """What computes the numbers."""
+    loaded: list[str] = [name for name in ("numpy", "torch") if name in sys.modules]
+    return {"python": platform.python_version(), **{name: str(sys.modules[name].__version__) for name in loaded}}
 
 
 def main(descriptor: int, name: str) -> None:

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polyrelu.sweep import encode
-from polyrelu.sweep.record import key_of
-from polyrelu.sweep.values import canonical, decode
+from polyrelu.sweep.record import canonical, decode, key_of
 
 PLAIN = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
