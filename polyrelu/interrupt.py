@@ -124,11 +124,9 @@ class Listener:
         return 0
 
     def _drain(self) -> None:
-        self.here.setblocking(False)
         with contextlib.suppress(BlockingIOError):
-            while self.here.recv(64):
+            while self.here.recv(64, socket.MSG_DONTWAIT):
                 pass
-        self.here.setblocking(True)
 
     def _end(self, number: int) -> None:
         block, sentence = _current(), PLAIN

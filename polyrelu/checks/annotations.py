@@ -197,11 +197,8 @@ def _module(kind: Any, value: Any) -> Any:
 def _like(protocol: Any, value: Any) -> Any:
     members = [name for base in protocol.__mro__ for name in vars(base) if getattr(base, "_is_protocol", False)]
     named = [name for name in members if not name.startswith("_") or name in ("__call__", "__len__", "__getitem__")]
-    if (
-        type(value).__module__ == "builtins"
-        or isinstance(value, type)
-        or not all(hasattr(value, name) for name in named)
-    ):
+    plain = type(value).__module__ == "builtins" or isinstance(value, type)
+    if plain or not all(hasattr(value, name) for name in named):
         raise TypeError
     return value
 

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from polyrelu.checks import dtype_named, finite_number, whole_number
+from polyrelu.checks import dtype_named, enough_memory, finite_number, whole_number
 from polyrelu.errors import InputError, require
 
 
@@ -155,11 +155,8 @@ def draw(sampler: Callable[..., Tensor], shape: tuple[int, ...], source: torch.G
     """``sampler(shape)`` in float64 (torch.randn, rand or zeros); an InputError if no memory holds so many numbers."""
     count_numbers(*shape)
     more = {} if source is None else {"generator": source}
-    try:
+    with enough_memory(f"{' x '.join(map(str, shape))} numbers"):
         return sampler(shape, dtype=torch.float64, **more)
-    except (RuntimeError, TypeError, OverflowError):
-        asked = " x ".join(map(str, shape))
-        raise InputError(f"not enough memory for {asked} numbers: expected smaller sizes.") from None
 
 
 def relu_power(z: Tensor, p: float) -> Tensor:

@@ -68,15 +68,16 @@ class Worker:
         self.output.seek(max(0, self.output.seek(0, os.SEEK_END) - OUTPUT_TAIL))
         return self.output.read().decode(errors="replace")
 
-    def end(self) -> str:
-        """Kill it with all it started; how it ended, in words."""
-        died = self.process.poll()
+    def end(self) -> tuple[str, str]:
+        """Kill it with all it started; how it ended, in words, and the last of what it printed."""
+        died, output = self.process.poll(), self.last_output()
         with contextlib.suppress(OSError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
         self.connection.close()
         self.output.close()
-        return "killed" if died is None else f"signal {-died}" if died < 0 else f"exit code {died}"
+        how = "killed" if died is None else f"signal {-died}" if died < 0 else f"exit code {died}"
+        return how, output
 
 
 class WorkerPool:
@@ -120,7 +121,8 @@ class WorkerPool:
             if dead:
                 yield from self._lost(worker)
             elif self.limit is not None and worker.key is not None and time.monotonic() - worker.began > self.limit:
-                yield out_of_time(worker.key, self.limit, self._removed(worker)[1])
+                self.workers.remove(worker)
+                yield out_of_time(worker.key, self.limit, worker.end()[1])
 
     def _received(self, worker: Worker, message: dict[str, Any]) -> Iterator[EngineResult]:
         if "refused" in message:
@@ -137,8 +139,8 @@ class WorkerPool:
 
     def _lost(self, worker: Worker) -> Iterator[EngineResult]:
         """A worker died: its setting is tried again, at most twice."""
-        key = worker.key
-        how, output = self._removed(worker)
+        self.workers.remove(worker)
+        key, (how, output) = worker.key, worker.end()
         if not worker.ready:
             self.failed_starts += 1
             if self.failed_starts > RETRIES:
@@ -152,12 +154,6 @@ class WorkerPool:
             self.waiting.appendleft(key)
             return
         yield EngineResult(key, error=f"worker died ({how}), {self.deaths[key]} times", details=output)
-
-    def _removed(self, worker: Worker) -> tuple[str, str]:
-        """End a worker; how it ended, and its last output."""
-        self.workers.remove(worker)
-        output = worker.last_output()
-        return worker.end(), output
 
 
 def work(
