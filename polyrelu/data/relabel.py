@@ -52,17 +52,14 @@ def _table(classes: int, how: str) -> dict[int, int]:
 def _file(path: Path) -> dict[int, int]:
     try:
         text = read_text(path)
-        pairs = parse_json(text).items() if path.suffix.lower() == ".json" else list(csv.reader(text.splitlines()))
-        if pairs and not isinstance(pairs, type({}.items())) and not _whole(pairs[0][0]):
-            pairs = pairs[1:]  # a heading
-        return {int(fine): int(coarse) for fine, coarse in pairs}
+        if path.suffix.lower() == ".json":
+            return {int(fine): int(coarse) for fine, coarse in parse_json(text).items()}
+        rows = list(csv.reader(text.splitlines()))
+        headed = bool(rows) and not rows[0][0].strip().lstrip("-").isdigit()
+        return {int(fine): int(coarse) for fine, coarse in (rows[1:] if headed else rows)}
     except OSError as error:
         raise InputError(f"labels={path}: cannot be read ({error.strerror}).") from None
     except (ValueError, TypeError, AttributeError, OverflowError, IndexError, csv.Error):
         raise InputError(
             f'labels={path}: expected whole numbers, as {{"0": 1, "1": -1}} or lines fine,coarse.'
         ) from None
-
-
-def _whole(text: str) -> bool:
-    return text.strip().lstrip("-").isdigit()

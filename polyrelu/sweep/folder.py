@@ -11,7 +11,7 @@ import fcntl
 import json
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
@@ -71,10 +71,14 @@ class Folder:
                     return _record(content, name)
         return None
 
+    def records(self, wanted: Iterable[str]) -> list[Record]:
+        """The records of these settings, where there is one."""
+        return [record for key in wanted if (record := self.read(key)) is not None]
+
     def other_records(self, known: set[str]) -> list[Record]:
         """Records of settings that are not among ``known``, by key."""
         keys = {file.stem for kind in (RESULTS, FAILURES) for file in (self.path / kind).glob("[0-9a-f]*.json")}
-        return [record for key in sorted(keys - known) if (record := self.read(key)) is not None]
+        return self.records(sorted(keys - known))
 
     def key(self, settings: Mapping[str, Any]) -> str:
         """The name of a setting's files."""

@@ -64,9 +64,8 @@ def run_sweep(
     function = FunctionVersion(sweep.function, version(find(sweep.function)))
     with locked_folder(out, function) as folder:
         wanted = {folder.key(settings): settings for settings in sweep.settings}
-        kept = {key: record for key in wanted if (record := folder.read(key)) is not None}
         before = {
-            key: record for key, record in kept.items()
+            record.key: record for record in folder.records(wanted)
             if not (record.failed and (retry_failed or record.worth_another_try(limit)))
         }  # fmt: skip
         failed = sum(record.failed for record in before.values())

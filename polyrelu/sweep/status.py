@@ -55,7 +55,7 @@ class SweepStatus:
 def status(path: str | Path) -> SweepStatus:
     """How far the sweep in this folder is; it may be running."""
     folder, wanted = _open(Path(path))
-    records = [record for key in wanted if (record := folder.read(key)) is not None]
+    records = folder.records(wanted)
     others = folder.other_records(set(wanted))
     failures = tuple(record for record in records if record.failed)
     seconds = sum(record.seconds for record in (*records, *others))
@@ -69,7 +69,7 @@ def status(path: str | Path) -> SweepStatus:
 def read_records(path: str | Path) -> list[Record]:
     """Every record of a folder: those last asked for in their order, then the others by key."""
     folder, wanted = _open(Path(path))
-    return [record for key in wanted if (record := folder.read(key)) is not None] + folder.other_records(set(wanted))
+    return folder.records(wanted) + folder.other_records(set(wanted))
 
 
 @checked

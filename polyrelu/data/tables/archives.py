@@ -53,23 +53,16 @@ def safetensors(path: Path, label: str | None, fine: str | None, takes: InputSch
 
 def npy(path: Path, label: str | None, fine: str | None, takes: InputSchema | None) -> Table:
     """Rows stay in the file and are read by blocks; labels come from the file beside it, or the one that is named."""
-    found = {"X": map_npy(path)}
-    notes = []
-    for part, given in (("y", label), ("fine", fine)):
-        file = _existing_file(path, part, given) if given else label_file(path)
-        if given or (part == "y" and file.is_file()):
-            found[part] = read_npy(file)
-        if part == "y" and not given and file.is_file():
-            notes.append(f"Labels are those in {file.name}.")
+    found, notes, beside = {"X": map_npy(path)}, [], label_file(path)
+    for part, option, given in (("y", "label", label), ("fine", "fine", fine)):
+        if given:
+            files = [file for file in (Path(given), path.parent / given) if is_file(file)]
+            require(bool(files), option, given, f"an .npy file, here or beside {path.name}")
+            found[part] = read_npy(files[0])
+    if not label and beside.is_file():
+        found["y"] = read_npy(beside)
+        notes.append(f"Labels are those in {beside.name}.")
     return _table(path, found, notes, None, takes)
-
-
-def _existing_file(path: Path, part: str, given: str) -> Path:
-    file = next((file for file in (Path(given), path.parent / given) if is_file(file)), None)
-    option = "label" if part == "y" else part
-    require(file is not None, option, given, f"an .npy file, here or beside {path.name}")
-    assert file is not None
-    return file
 
 
 def _select_arrays(

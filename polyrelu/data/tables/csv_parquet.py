@@ -118,7 +118,11 @@ def _parse(rows: list[str], start: int, layout: Layout) -> Table:
     try:
         X = _load(rows, np.float64, layout.features)
     except (ValueError, UserWarning) as error:
-        raise _bad_cell(rows, start, layout, error) from None
+        for row, cells in enumerate(csv.reader(rows)):
+            for column in layout.features:
+                if not is_number_text(cells[column]):
+                    raise layout.bad(start + row, column, cells[column].strip()) from None
+        raise InputError(f"data={layout.path}: expected rows of numbers with commas between them ({error}).") from None
     y, fine = (
         None if i is None else label_column(_load(rows, np.str_, (i,))[:, 0], i in layout.text, layout, i, start)
         for i in (layout.label, layout.fine)
@@ -130,15 +134,6 @@ def _load(rows: list[str], kind: type, columns: Sequence[int]) -> NDArray[Any]:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         return np.loadtxt(rows, kind, delimiter=",", quotechar='"', comments=None, ndmin=2, usecols=columns)
-
-
-def _bad_cell(rows: list[str], start: int, layout: Layout, error: Exception) -> InputError:
-    """What is wrong with a chunk, by the first place where it is."""
-    for row, cells in enumerate(csv.reader(rows)):
-        for column in layout.features:
-            if not is_number_text(cells[column]):
-                return layout.bad(start + row, column, cells[column].strip())
-    return InputError(f"data={layout.path}: expected rows of numbers with commas between them ({error}).")
 
 
 def _vectors(column: NDArray[Any], name: str, path: Path) -> NDArray[Any] | None:
