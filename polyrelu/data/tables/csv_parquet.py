@@ -6,6 +6,7 @@ import csv
 import importlib
 import warnings
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -55,6 +56,16 @@ def csv_tables(path: Path, label: str | None, fine: str | None, takes: InputSche
                 rows = list(islice(lines, size))
     except UnicodeDecodeError:
         raise InputError(f"data={path}: expected a text file in UTF-8.") from None
+
+
+def csv_table(path: Path, label: str | None, fine: str | None, takes: InputSchema | None) -> Table:
+    """All rows of it at once."""
+    parts = list(csv_tables(path, label, fine, takes))
+    y, sub = (
+        None if getattr(parts[0], name) is None else np.concatenate([getattr(part, name) for part in parts])
+        for name in ("y", "fine")
+    )
+    return replace(parts[0], X=np.concatenate([part.X for part in parts]), y=y, fine=sub)
 
 
 def parquet(path: Path, label: str | None, fine: str | None, takes: InputSchema | None) -> Table:

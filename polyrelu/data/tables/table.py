@@ -27,8 +27,14 @@ from polyrelu.data.tables.columns import InputSchema, Table
 from polyrelu.errors import InputError, require
 from polyrelu.files import exists, is_file
 
-ARCHIVES = {".npz": archives.npz, ".npy": archives.npy, ".safetensors": archives.safetensors}
-TABLE_SUFFIXES = (".npz", ".npy", ".csv", ".parquet", ".safetensors")
+READERS = {
+    ".npz": archives.npz,
+    ".npy": archives.npy,
+    ".csv": csv_parquet.csv_table,
+    ".parquet": csv_parquet.parquet,
+    ".safetensors": archives.safetensors,
+}
+TABLE_SUFFIXES = tuple(READERS)
 
 
 def read_table_file(
@@ -87,14 +93,9 @@ def open_table(
 ) -> Table:
     """The table in a file by how its name ends, numbers unchecked; every complaint names the file."""
     path = Path(path)
-    suffix = path.suffix.lower()
     _require_file(path)
     with _errors_name_the_file(path):
-        if suffix == ".csv":
-            return _join(list(csv_parquet.csv_tables(path, label, fine, takes)))
-        if suffix == ".parquet":
-            return csv_parquet.parquet(path, label, fine, takes)
-        return ARCHIVES[suffix](path, label, fine, takes)
+        return READERS[path.suffix.lower()](path, label, fine, takes)
 
 
 def _require_file(path: Path) -> None:
@@ -106,15 +107,6 @@ def _require_file(path: Path) -> None:
 def as_floats(X: NDArray[Any]) -> NDArray[Any]:
     """Whole numbers and booleans as floats that hold them exactly; everything else as it is."""
     return X.astype(np.float32 if X.dtype.itemsize <= 2 else np.float64) if X.dtype.kind in "iub" else X
-
-
-def _join(parts: list[Table]) -> Table:
-    """The table of these rows, one part after the other."""
-    y, fine = (
-        None if getattr(parts[0], name) is None else np.concatenate([getattr(part, name) for part in parts])
-        for name in ("y", "fine")
-    )
-    return replace(parts[0], X=np.concatenate([part.X for part in parts]), y=y, fine=fine)
 
 
 def _check_shapes(table: Table, path: str) -> None:

@@ -1,4 +1,4 @@
-"""What happens in a worker process: one call of the function, the same under every engine; those of the local engine.
+"""What happens in a worker: one call of the function, the same under every engine, and the process of the local one.
 
 A local worker gets settings and sends results over one connection. What the function prints goes to stdout and stderr,
 so it cannot spoil the results. When the parent is gone, so is the worker.
