@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import importlib
-import re
 from collections.abc import Iterable
 from functools import cache
 
@@ -21,7 +20,7 @@ def catalogue() -> dict[str, Claim]:
     found: list[Claim] = []
     for folder in FOLDERS:  # none of these modules imports an experiment
         found += importlib.import_module(f"polyrelu.claims.{folder}.claims").CLAIMS
-    claims = {claim.id: claim for claim in sorted(found, key=_order)}
+    claims = {claim.id: claim for claim in sorted(found, key=lambda claim: (claim.group, int(claim.id[1:])))}
     assert len(claims) == len(found), "two claims share an id"
     return claims
 
@@ -46,8 +45,3 @@ def select(names: Iterable[str]) -> list[Claim]:
             )
         wanted.update(found)
     return [claim for claim in claims.values() if not wanted or claim.id in wanted]
-
-
-def _order(claim: Claim) -> tuple[str, int]:
-    letter, number = re.fullmatch(r"([A-Z])(\d+)", claim.id).groups()  # type: ignore[union-attr]
-    return letter, int(number)

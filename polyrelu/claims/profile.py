@@ -30,6 +30,6 @@ def filled(
 
 def _text(value: Any) -> Any:
     """Numbers of a list separated by commas."""
-    if isinstance(value, tuple) and not hasattr(value, "_fields"):
+    if isinstance(value, tuple):
         return ", ".join(str(_text(one)) for one in value)
     return f"{value:g}" if isinstance(value, float) else value

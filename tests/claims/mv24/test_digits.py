@@ -7,7 +7,7 @@ import torch
 
 from polyrelu.claims import PROFILES, Measured, Outcome, Quantity, Verdict, for_profile, judge, load_experiment, mv24
 from polyrelu.claims.judge import GOOD
-from polyrelu.claims.mv24 import digit_inputs, digits, sizes
+from polyrelu.claims.mv24 import digits, sizes
 from polyrelu.claims.mv24.claims import digits as claims
 from polyrelu.claims.setups import digit_nets, needs
 from polyrelu.claims.setups.digit_nets import NORMS, Head, accuracy, images, robust_accuracy
@@ -171,7 +171,7 @@ def shrunken(run):
     patch.setitem(digit_nets.RECIPES, "quick", {"width": 6, "epochs": 3, "rate": 1e-2, "batch": 130})
     patch.setitem(digit_nets.ATTACKED, "quick", 8)
     patch.setitem(sizes.DIGIT_CURVE, "quick", (0.075,))
-    patch.setitem(digit_inputs.EPOCHS, "quick", 1)
+    patch.setitem(digits.SCALED_EPOCHS, "quick", 1)
     patch.setitem(digit_nets.APGD_STEPS, "quick", 5)
     patch.setattr(digits, "LATE", 2)
     patch.setattr(digits, "BRACKETED", 1)

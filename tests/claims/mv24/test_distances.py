@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 import torch
 
-from polyrelu.claims import Measured, Outcome, Quantity, Values, Verdict, judge, load_experiment, mv24
+from polyrelu.claims import Measured, Outcome, Quantity, Values, Verdict, catalogue, judge, load_experiment, mv24
 from polyrelu.claims.mv24 import distances, sizes
 from polyrelu.data import OrthonormalMixture
 from polyrelu.nets import CentreClassifier, PolyReLUNet
 from polyrelu.robust import dist
 from polyrelu.robust.distance import NeuronSum, neuron_sum_of, published_c, published_dist
 
-CLAIMS = {claim.id: claim for claim in mv24.CLAIMS}
+CLAIMS = catalogue()
 
 
 def off_by(share, dim):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from polyrelu.claims import PROFILES, Check, Claim, Profile, Quantity, Standing, at_least, at_most, near
-from polyrelu.claims.mv24 import sizes
-from polyrelu.claims.mv24.published import FIRST_RANKS, LAST_RANKS, TABLE1
+from polyrelu.claims.mv24 import FIRST_RANKS, LAST_RANKS, TABLE1, sizes
 from polyrelu.claims.mv24.sizes import HEAD_POWERS as POWERS
 
 QUICK = (
@@ -36,6 +37,11 @@ SMALLEST_STEP: dict[Profile, float] = {"quick": -0.03, "paper": 0.0}  # in robus
 SMALLEST_STEP_OF_PARITY: dict[Profile, float] = {"quick": -0.03, "paper": -0.01}
 SMALLEST_GAIN_OF_PARITY: dict[Profile, float] = {"quick": -0.005, "paper": 0.0}  # in accuracy
 SMALLEST_ACCURACY: dict[Profile, float] = {"quick": 0.9, "paper": 0.85}  # five epochs are few for images of a tenth
+ten_digits = partial(
+    Claim, paper="MV24", standing=Standing.READ_OFF, settings=TEN_DIGITS, experiment="mv24.digits.ten_digits"
+)
+table = partial(ten_digits, standing=Standing.SECONDARY, reason=PUBLISHED_ATTACK)
+parity = partial(Claim, paper="MV24", standing=Standing.UNKNOWN, settings=PARITY, experiment="mv24.digits.parity")
 
 
 def _published(norm: str) -> tuple[Check, ...]:
@@ -58,15 +64,11 @@ def _by_power(name: str, numbers: tuple[float, ...], share: float) -> tuple[Chec
 
 
 CLAIMS: tuple[Claim, ...] = (
-    Claim(
+    table(
         id="D1",
         sentence="On ten digits robust accuracy in l∞ grows with p, without adversarial training.",
-        paper="MV24",
         where="Table 1 and poster",
-        standing=Standing.SECONDARY,
         published=".512, .837, .887, .913 at .05 and .040, .346, .521, .637 at .1 for p = 1…4",
-        settings=TEN_DIGITS,
-        experiment="mv24.digits.ten_digits",
         checks={
             "quick": (
                 *(
@@ -78,17 +80,12 @@ CLAIMS: tuple[Claim, ...] = (
             ),
             "paper": _published("l∞"),
         },
-        reason=PUBLISHED_ATTACK,
     ),
-    Claim(
+    table(
         id="D2",
         sentence="The same holds for perturbations in l2 and in l1.",
-        paper="MV24",
         where="Table 1",
-        standing=Standing.SECONDARY,
         published="p = 1 → p = 4: l2 1 .301 → .775, l2 2 .007 → .239, l1 5 .500 → .807, l1 10 .098 → .402",
-        settings=TEN_DIGITS,
-        experiment="mv24.digits.ten_digits",
         checks={
             "quick": (
                 at_least(_strongest("p = 4 minus p = 1", 0.4, "l2"), 0.1),
@@ -96,17 +93,13 @@ CLAIMS: tuple[Claim, ...] = (
             ),
             "paper": (*_published("l2"), *_published("l1")),
         },
-        reason=PUBLISHED_ATTACK,
     ),
-    Claim(
+    ten_digits(
         id="D3",
         sentence="The larger p costs no clean accuracy.",
-        paper="MV24",
         where="poster",
-        standing=Standing.READ_OFF,
         published=".981, .982, .981, .980 for p = 1…4",
         settings={"quick": f"{QUICK}; accuracy of all 497.", "paper": f"{PAPER}; accuracy of all 10 000."},
-        experiment="mv24.digits.ten_digits",
         checks={
             "quick": (
                 *(at_least(Quantity("accuracy", p=p), 0.97) for p in POWERS),
@@ -118,15 +111,12 @@ CLAIMS: tuple[Claim, ...] = (
             ),
         },
     ),
-    Claim(
+    ten_digits(
         id="D4",
         sentence="The stable rank of the hidden features grows with p.",
-        paper="MV24",
         where="Fig. 3c and poster",
-        standing=Standing.READ_OFF,
         published="3.13, 5.48, 7.21, 8.19 after 50 epochs, p = 1…4",
         settings={"quick": f"{QUICK}.", "paper": f"{PAPER}."},
-        experiment="mv24.digits.ten_digits",
         checks={
             profile: (
                 *_by_power("stable rank at the end", RANKS[profile], 0.15),
@@ -135,7 +125,7 @@ CLAIMS: tuple[Claim, ...] = (
             for profile in PROFILES
         },
     ),
-    Claim(
+    ten_digits(
         id="D8",
         sentence="That larger p is more robust stays true under attacks stronger than the published one.",
         paper="ours",
@@ -143,7 +133,6 @@ CLAIMS: tuple[Claim, ...] = (
         standing=Standing.DERIVED,
         published="the order p = 1 < 2 < 3 < 4",
         settings={profile: f"{how[:-1]}; l2 radii of 6 images bracketed." for profile, how in TEN_DIGITS.items()},
-        experiment="mv24.digits.ten_digits",
         checks={
             profile: (
                 *(
@@ -158,19 +147,16 @@ CLAIMS: tuple[Claim, ...] = (
         },
         shown=Quantity("most that APGD-CE overstates", norm="l∞"),
     ),
-    Claim(
+    ten_digits(
         id="D9",
         sentence="The stable rank starts higher for larger p, falls in the first epoch of p ≥ 3 and then grows.",
-        paper="MV24",
         where="Fig. 3c and poster",
-        standing=Standing.READ_OFF,
         published="3.1, 5.5, 9.7, 15.9 at the start; about 4 after an epoch for p = 4",
         reason={
             "quick": "Only the start is judged: with ten steps an epoch the dip comes sooner or later by seed.",
             "paper": "",
         },
         settings={"quick": f"{QUICK}.", "paper": f"{PAPER}; on 10 000 of the training images."},
-        experiment="mv24.digits.ten_digits",
         checks={
             "quick": (at_least("stable rank at the start, smallest step in p", 0.3),),
             "paper": (
@@ -179,15 +165,11 @@ CLAIMS: tuple[Claim, ...] = (
             ),
         },
     ),
-    Claim(
+    parity(
         id="D5",
         sentence="Told only even or odd, larger p is more robust, uses more directions and is slightly more accurate.",
-        paper="MV24",
         where="Fig. 3",
-        standing=Standing.UNKNOWN,
         published="robust accuracy and stable rank grow with p; p > 1 slightly more accurate",
-        settings=PARITY,
-        experiment="mv24.digits.parity",
         checks={
             profile: (
                 *(at_least(_strongest("p = 4 minus p = 1", r), 0.05) for r in (0.05, 0.1)),
@@ -199,15 +181,12 @@ CLAIMS: tuple[Claim, ...] = (
         },
         shown=Quantity("robust accuracy", side="strongest attack", norm="l∞", radius=0.1, p=4),
     ),
-    Claim(
+    parity(
         id="D10",
         sentence="In training on parity no p > 1 ends below p = 1.",
-        paper="MV24",
         where="Fig. 3b",
-        standing=Standing.UNKNOWN,
         published="curves with a band over the repeats",
         settings={profile: f"{words[:-1]}; accuracy over the last ten epochs." for profile, words in PARITY.items()},
-        experiment="mv24.digits.parity",
         checks=(at_least("accuracy, worst of p > 1 minus p = 1", -0.01),),
     ),
     Claim(
@@ -221,7 +200,7 @@ CLAIMS: tuple[Claim, ...] = (
             "quick": "8 × 8 digits, all 1797 images; mean over all pairs.",
             "paper": "MNIST, all 50 000 training images; mean over all pairs.",
         },
-        experiment="mv24.digit_inputs.cosines",
+        experiment="mv24.digits.cosines",
         checks={
             "quick": (
                 near("mean cosine within a digit", 0.424, 0.01),
@@ -247,7 +226,7 @@ CLAIMS: tuple[Claim, ...] = (
             "quick": "8 × 8 digits × .1, 1 and 10, p = 4, 64 neurons, Adam 1e-2, batches of 130, 30 epochs.",
             "paper": "MNIST × .1, 1 and 10, p = 4, 500 neurons, Adam 1e-3, batches of 1000, 5 epochs.",
         },
-        experiment="mv24.digit_inputs.scaled_inputs",
+        experiment="mv24.digits.scaled_inputs",
         checks={
             profile: (
                 near(Quantity("degree of the features in x", normalised=False), 4.0, 1e-3),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 from polyrelu.claims import Check, Claim, Key, Quantity, Standing, Verdict, at_least, at_most, filled, near
 from polyrelu.claims.mv24 import sizes
@@ -17,6 +18,12 @@ DEEPFOOL = {
     4: 0.988,
 }  # median radius by p; at p = 1 .700, and with the overshoot .714
 AGREEMENT = {1: 0.943, 2: 0.987, 3: 0.995, 4: 0.998}  # of F^(p) with f* on 4000 points, another program
+said = partial(Claim, paper="MV24", standing=Standing.PRINTED)
+said_later = partial(Claim, paper="MV25", standing=Standing.PRINTED)
+ours = partial(Claim, paper="ours", standing=Standing.DERIVED)
+closed_form = partial(
+    ours, where="closed form", published="relative error below 1e-6", experiment="mv24.closed_forms.closed_forms"
+)
 
 
 def expected(quantity: Key, value: float, tolerance: float) -> Check:
@@ -30,13 +37,11 @@ def _slopes(value: float, tolerance: float, **where: int) -> tuple[Check, ...]:
 
 
 CLAIMS: tuple[Claim, ...] = (
-    Claim(
+    said(
         id="A1",
         sentence="F, the difference of the two class averages, classifies clean data rightly: "
         "P(F(x)y > 0) ≥ 1 − 2exp(−CD/(4α²K)).",
-        paper="MV24",
         where="Prop. 1",
-        standing=Standing.PRINTED,
         published="≥ 1 − 2exp(−CD/(4α²K)), C not given; true with C = 2",
         settings=filled(
             "6+4 clusters; D = 1000, α = .1, 20000 points; D = 100, α = 2, 3, 4, {points} points",
@@ -48,13 +53,11 @@ CLAIMS: tuple[Claim, ...] = (
             *(expected(Quantity("accuracy", of="F", dim=100, alpha=a), share, 0.01) for a, share in F_ACCURACY.items()),
         ),
     ),
-    Claim(
+    said(
         id="A2",
         sentence="F^(p), with one neuron for each centre, classifies clean data rightly for every p: "
         "P(F^(p)(x)y > 0) ≥ 1 − 2(K+1)exp(−CD/(α²K)).",
-        paper="MV24",
         where="Prop. 1",
-        standing=Standing.PRINTED,
         published="≥ 1 − 2(K+1)exp(−CD/(α²K)), C not given; true with C = 1/4 for p ≥ 2",
         settings="as A1, p = 1, 2, 3, 4; the accuracies at α = 3 beside the exact law of the sum",
         experiment="mv24.ideal.accuracy",
@@ -66,13 +69,11 @@ CLAIMS: tuple[Claim, ...] = (
             ),  # four deviations
         ),
     ),
-    Claim(
+    said(
         id="A3",
         sentence="One direction d0 breaks F for almost all points at radius (1+ρ)/√K: the accuracy at x − y(1+ρ)/√K·d0 "
         "is at most 2exp(−CDρ²/(α²K)).",
-        paper="MV24",
         where="Theorem 1(a)",
-        standing=Standing.PRINTED,
         published="half broken at 1/√K: .3162 (K = 10), .2236 (K = 20)",
         settings=filled(
             "D = {dim}, α = .1, 20000 points, d0 = Σ y_k μ_k/√K with the sign of y; C = 1/2", dim=sizes.DIRECTION_DIM
@@ -88,12 +89,10 @@ CLAIMS: tuple[Claim, ...] = (
             )
         ),
     ),
-    Claim(
+    said(
         id="A4",
         sentence="The radius at which F breaks falls like 1/√K with the number K of hidden sub-classes.",
-        paper="MV24",
         where="Theorem 1(a)",
-        standing=Standing.PRINTED,
         published="slope −1/2 of log radius against log K",
         settings={
             "quick": "K = 2, 4, …, 64, D = 2K, α = .1, 100 points for each K, proven and attacked",
@@ -103,12 +102,10 @@ CLAIMS: tuple[Claim, ...] = (
         # the median of 100 radii lies within 5 % of 1/√K (five deviations): D = 2K makes it the same for every K
         checks=(*_slopes(-0.5, 0.02), at_most("largest |r50 √K - 1|", 0.05)),
     ),
-    Claim(
+    said(
         id="A5",
         sentence="F^(p) with p > 2 resists every perturbation up to (√2−δ)/2, whatever the number K of sub-classes.",
-        paper="MV24",
         where="Theorem 1(b)",
-        standing=Standing.PRINTED,
         published="√2/2 = .7071 for every K; P ≥ 1 − 2(K+1)exp(−CDδ²/(2α²K²)), true with C = K/4",
         settings=filled(
             "D = {dim}, K = {K}, p = 3, 4, {points} points; α = .01 for the radius, also .1 for the bound",
@@ -147,13 +144,11 @@ CLAIMS: tuple[Claim, ...] = (
             at_most("largest found flip radius for p < 2", 0.65),  # .622 at p = 1.5 with 4 opposite centres
         ),
     ),
-    Claim(
+    said_later(
         id="A7",
         sentence="No classifier survives √2/2: whatever it is, at least min(K1, K2)/K of all points can be broken "
         "within that radius.",
-        paper="MV25",
         where="Prop. 1",
-        standing=Standing.PRINTED,
         published="≥ min(K1, K2)/K = .4",
         settings=filled(
             "D = {dim}, 6+4 clusters, α = .1, 300 points; nets of width {width} trained on {samples} points and ideal "
@@ -167,13 +162,11 @@ CLAIMS: tuple[Claim, ...] = (
             for name in sizes.CLASSIFIERS
         ),
     ),
-    Claim(
+    said_later(
         id="A8",
         sentence="The Bayes classifier f* resists every perturbation of radius (√2−ν)/2 with probability at least "
         "1 − 2K exp(−Dν²/(64α²)).",
-        paper="MV25",
         where="Prop. 2",
-        standing=Standing.PRINTED,
         published="≥ 1 − 2K exp(−Dν²/(64α²))",
         settings=filled(
             "D = {dim}, {positive}+{negative} clusters, {points} points, ν = .1 to 1 at α = .1, .5 to 1.2 at α = .5; "
@@ -187,12 +180,10 @@ CLAIMS: tuple[Claim, ...] = (
             Check(Quantity("r50", of="f*", side="attacked"), HALF_GAP - 0.02, HALF_GAP),
         ),
     ),
-    Claim(
+    said_later(
         id="A9",
         sentence="F^(p) tends to the Bayes-optimal classifier f* as p grows, and f* is nearly the nearest-centre rule.",
-        paper="MV25",
         where="Prop. 2, poster",
-        standing=Standing.PRINTED,
         published="F^(p) approximates f* for large p; no number is printed",
         settings=filled(
             "D = 100, 6+4 clusters, α = 2, {points} points moved by .6 in the span", points=sizes.AGREEMENT_POINTS
@@ -205,13 +196,11 @@ CLAIMS: tuple[Claim, ...] = (
             at_least("agreement of the nearest centre with f*", 0.999),
         ),
     ),
-    Claim(
+    said_later(
         id="A14",
         sentence="Robustness to √2/2 costs no clean accuracy: F^(3) and f* classify all clean points rightly and hold "
         "to about √2/2.",
-        paper="MV25",
         where="poster",
-        standing=Standing.PRINTED,
         published="clean accuracy 1, radius √2/2",
         settings=filled(
             "D = {dim}, {positive}+{negative} clusters, α = .1, {points} points, proven and attacked", sizes.BAYES
@@ -260,13 +249,11 @@ CLAIMS: tuple[Claim, ...] = (
         "beyond √2/2, and brackets prove that this is the radius.",
         expects=Verdict.ARTEFACT,
     ),
-    Claim(
+    ours(
         id="A13",
         sentence="Attacks report more robustness for larger p though the classifier is the same: ten logits "
         "relu(x_j)^p decide alike for every p.",
-        paper="ours",
         where="ten logits in 64 dimensions",
-        standing=Standing.DERIVED,
         published="truth .700; accuracy at .8: 0, by PGD on cross-entropy 1.00; DeepFool .714, .947, .984, .988",
         settings=filled(
             "x = e_y + noise of .00625 per coordinate, {points} points, p = 1, 2, 3, 4", points=sizes.SAME_POINTS
@@ -282,41 +269,29 @@ CLAIMS: tuple[Claim, ...] = (
             *(expected(Quantity("median radius, DeepFool", p=p), radius, 0.015) for p, radius in DEEPFOOL.items()),
         ),
     ),
-    Claim(
+    closed_form(
         id="A11",
         sentence="The exact radius of F at a positive x is min(s/√K1, (s−t)/√K), s and t the products with the two "
         "class sums.",
-        paper="ours",
-        where="closed form",
-        standing=Standing.DERIVED,
-        published="relative error below 1e-6",
         settings=filled("{points} Gaussian points, K = 10 (6+4), bracket to 1e-7", points=sizes.GAUSSIAN_POINTS),
-        experiment="mv24.closed_forms.closed_forms",
         checks=(at_most("largest relative error for F", 1e-6), at_most("largest gap", 2e-7)),
     ),
-    Claim(
+    closed_form(
         id="A12",
         sentence="The exact radius of F^(p), p > 2, at any x is the solution of one scalar problem.",
-        paper="ours",
-        where="closed form",
-        standing=Standing.DERIVED,
-        published="relative error below 1e-6",
         settings=filled(
             "p = 2.5, 3, 4, 6, {cases} Gaussian points for each, K = 10, against SLSQP from 8 to 10 starts and proofs",
             cases=sizes.SOLVED,
         ),
-        experiment="mv24.closed_forms.closed_forms",
         checks=(
             at_most("largest relative error for F^(p)", 1e-6),
             at_most("largest proof over closed form for F^(p)", 1 + 1e-9),
         ),
     ),
-    Claim(
+    ours(
         id="A15",
         sentence="On the unit sphere |F| reaches √max(K1, K2) and |F^(3)| reaches 1: the scale of distances to them.",
-        paper="ours",
         where="sizes of the ideal classifiers",
-        standing=Standing.DERIVED,
         published="√6 = 2.449; 1",
         settings=filled("D = {dim}, 6+4 clusters, ascent on the sphere", dim=sizes.SIZE_DIM),
         experiment="mv24.closed_forms.largest_values",

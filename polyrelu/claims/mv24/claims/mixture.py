@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 from polyrelu.claims import Check, Claim, Profile, Quantity, Standing, Verdict, at_least, at_most, filled, near
-from polyrelu.claims.mv24 import sizes
-from polyrelu.claims.mv24.published import CENTRE_DISTANCE, RELU_DISTANCE, Curve
+from polyrelu.claims.mv24 import CENTRE_DISTANCE, RELU_DISTANCE, Curve, sizes
 from polyrelu.claims.setups.sizes import SIX_FOUR
 
 TRAINED = "D={dim}, {positive}+{negative} clusters, n={samples}, h={width}, gradient flow to time 16 040"
@@ -39,6 +39,19 @@ TRUTH = (
     at_least(Quantity("certified accuracy", p=3, radius=0.66), 0.9),
     Check(Quantity("median radius", p=3), 0.68, 0.71),
 )
+said = partial(Claim, paper="MV24", standing=Standing.PRINTED)
+plotted = partial(Claim, paper="MV24", standing=Standing.READ_OFF)
+learned = partial(plotted, settings=LEARNED, experiment="mv24.neurons.learned")
+broken = partial(plotted, where="Fig. 2e", settings=BROKEN, experiment="mv24.robust_accuracy.breaking")
+pictured = partial(said, where="Fig. 1", settings=TOY, experiment="mv24.fig1.picture")
+twenty = partial(
+    Claim,
+    paper="MV24",
+    standing=Standing.UNKNOWN,
+    published="a figure without numbers known to us",
+    settings=TWENTY,
+    experiment="mv24.neurons.twenty",
+)
 
 
 def _distance(alpha: float) -> Quantity:
@@ -65,14 +78,12 @@ def _ends() -> tuple[Check, ...]:
 
 
 CLAIMS: tuple[Claim, ...] = (
-    Claim(
+    plotted(
         id="B1",
         sentence="Trained from a small start, the ReLU net f_1 comes close to the class-average classifier F: "
         "inf over c > 0 of sup over |x| = 1 of |c f_1(x) - F(x)| is small beside sup |F| = √6 = 2.45, and grows with "
         "the noise α.",
-        paper="MV24",
         where="Fig. 2a, Conjecture 1",
-        standing=Standing.READ_OFF,
         published=".028, .035, .046, .055, .066, .078, .090 at α ≈ 0, .05, .1, .15, .2, .25, .3 (±3 %)",
         settings=filled(
             f"{TRAINED}, α = {{alphas}}; the distance at the published c = E[fF]/E[f²] beside the true infimum. At "
@@ -102,13 +113,11 @@ CLAIMS: tuple[Claim, ...] = (
         "1.4e-5 (one seed).",
         shown=_estimate(0.1),
     ),
-    Claim(
+    plotted(
         id="B2",
         sentence="Trained from a small start, the pReLU net f_3 (p = 3) comes as close as 1e-5 to the centre "
         "classifier F^(3): inf over c > 0 of sup over |x| = 1 of |c f_3(x) - F^(3)(x)|, beside sup |F^(3)| = 1.",
-        paper="MV24",
         where="Fig. 2a, Conjecture 1",
-        standing=Standing.READ_OFF,
         published=".76, .95, 1.1, 1.9, 2.2, 2.7 times 1e-5 at α ≈ 0, .05, .1, .2, .25, .3 (±3 %)",
         settings=filled(
             "D={dim}, 6+4 clusters, n={samples}, h={width}, gradient flow to time 16 040, α = {alphas}; the true "
@@ -137,47 +146,34 @@ CLAIMS: tuple[Claim, ...] = (
         "to 600 times larger, and still small: the conjecture stands, the 1e-5 does not.",
         expects=Verdict.ARTEFACT,
     ),
-    Claim(
+    twenty(
         id="B3",
         sentence="With K = 20 clusters (8 + 12) both nets come close to their ideals too: dist(f_1, F) is small beside "
         "sup |F| = √12 = 3.46, and dist(f_3, F^(3)) beside 1.",
-        paper="MV24",
         where="Fig. 5a",
-        standing=Standing.UNKNOWN,
-        published="a figure without numbers known to us",
-        settings=TWENTY,
-        experiment="mv24.neurons.twenty",
         checks={
             "quick": (Check(Quantity("distance", p=1), 0.05, 0.25), Check(Quantity("distance", p=3), 0.005, 0.12)),
             "paper": (Check(Quantity("distance", p=1), 0.02, 0.1), Check(Quantity("distance", p=3), 0.001, 0.05)),
         },
     ),
-    Claim(
+    learned(
         id="B4",
         sentence="For p = 1 every neuron that matters points at the average of a class, so its cosine to each centre "
         "of that class is 1/√6 = .41 or 1/√4 = .5.",
-        paper="MV24",
         where="Fig. 2c",
-        standing=Standing.READ_OFF,
         published="cosine ≈ 1 to a class average; .41 and .5 to own centres (±.02)",
-        settings=LEARNED,
-        experiment="mv24.neurons.learned",
         checks=(
             at_least(Quantity("median cosine to a class average", p=1), 0.99, 1.0),
             near(Quantity("cosine of positive neurons to the centres of their class", p=1), SQRT6, 0.02),
             near(Quantity("cosine of negative neurons to the centres of their class", p=1), SQRT4, 0.02),
         ),
     ),
-    Claim(
+    learned(
         id="B5",
         sentence="For p = 3 every neuron that matters points at one centre, all K = 10 centres are covered, and about "
         "13 neurons carry 99 % of the net.",
-        paper="MV24",
         where="Fig. 2d",
-        standing=Standing.READ_OFF,
         published="cosine ≈ 1 to a centre; all 10 covered; about 13 neurons",
-        settings=LEARNED,
-        experiment="mv24.neurons.learned",
         checks=(
             at_least(Quantity("median cosine to a centre", p=3), 0.99, 1.0),
             near(Quantity("centres covered", p=3), 10, 0),
@@ -185,13 +181,11 @@ CLAIMS: tuple[Claim, ...] = (
         ),
         reason="How many neurons share a centre depends on the random start.",
     ),
-    Claim(
+    said(
         id="B18",
         sentence="As p grows, what neurons learn changes from class averages (p = 1) to single centres (p > 2), and "
         "the radius at which half of the points break rises from 1/√10 = .316 to about √2/2 = .707.",
-        paper="MV24",
         where="Section 3, Fig. 2",
-        standing=Standing.PRINTED,
         published="averages at p = 1, centres for p > 2",
         settings=filled(f"{TRAINED}. p = {{powers}}; 40 points bracketed.", SIX_FOUR, powers=sizes.POWERS),
         experiment="mv24.neurons.powers",
@@ -199,16 +193,13 @@ CLAIMS: tuple[Claim, ...] = (
         reason="At p = 2 neurons stay between: neither averages nor centres. p = 1.5 still learns averages.",
         shown=Quantity("median radius, certified", p=3),
     ),
-    Claim(
+    learned(
         id="B24",
         sentence="With p = 1 hundreds of neurons (of h = 2000) share the net, the largest contribution |v||w| being "
         "about .7; with p = 3 about 13 carry it, the largest about 9.5.",
-        paper="MV24",
         where="Fig. 2b",
-        standing=Standing.READ_OFF,
         published="hundreds, largest ≈ .7 (p = 1); about 13, largest ≈ 9.5 (p = 3)",
         settings=filled(f"{TRAINED}. With h = 100 fewer can share: more than half of them at p = 1.", SIX_FOUR),
-        experiment="mv24.neurons.learned",
         checks={
             "quick": (at_least(Quantity("neurons with 99 %", p=1), 40), *FEW_LARGE),
             "paper": (
@@ -218,21 +209,18 @@ CLAIMS: tuple[Claim, ...] = (
             ),
         },
     ),
-    Claim(
+    learned(
         id="B25",
         sentence="In the table of cosines of neurons to the two class averages and the K centres, a row for p = 1 has "
         "one average at 1 and its own centres at .41 or .5; a row for p = 3 has one centre at 1 and its class average "
         "at .41 or .5; the rest is 0.",
-        paper="MV24",
         where="Fig. 2c, d",
-        standing=Standing.READ_OFF,
         published="1, .41 = 1/√6, .5 = 1/√4 and 0 (±.02)",
         settings=filled(
             f"{TRAINED}. Largest error of a row, its median over the neurons with 99 %; with about 100 points a "
             f"cluster .04 at p = 1.",
             SIX_FOUR,
         ),
-        experiment="mv24.neurons.learned",
         checks={
             "quick": (
                 at_most(Quantity("median error of the colormap", p=1), 0.06),
@@ -241,16 +229,11 @@ CLAIMS: tuple[Claim, ...] = (
             "paper": tuple(at_most(Quantity("median error of the colormap", p=p), 0.02) for p in (1, 3)),
         },
     ),
-    Claim(
+    twenty(
         id="B26",
         sentence="With K = 20 clusters (8 + 12) the same happens: p = 1 learns class averages (cosines 1/√8 = .354 and "
         "1/√12 = .289 to own centres) and breaks at 1/√20 = .224; p = 3 learns all 20 centres and holds to about √2/2.",
-        paper="MV24",
         where="Fig. 5",
-        standing=Standing.UNKNOWN,
-        published="a figure without numbers known to us",
-        settings=TWENTY,
-        experiment="mv24.neurons.twenty",
         checks=(
             near(Quantity("median radius, attacked", p=1), 20**-0.5, 0.01),
             near(Quantity("cosine of positive neurons to the centres of their class", p=1), SQRT8, 0.03),
@@ -280,16 +263,11 @@ CLAIMS: tuple[Claim, ...] = (
             *(at_least(Quantity("log10 loss", p=p), -0.01) for p in (8, 16)),
         ),
     ),
-    Claim(
+    broken(
         id="B6",
         sentence="The trained ReLU net (p = 1) breaks at radius 1/√K: robust accuracy is 1 just below 1/√10 = .316 and "
         "nearly 0 just above.",
-        paper="MV24",
-        where="Fig. 2e",
-        standing=Standing.READ_OFF,
         published="1.0 at .30, .51 at .32, .13 at .34, .03 at .40, from an attack, so upper bounds (±.005)",
-        settings=BROKEN,
-        experiment="mv24.robust_accuracy.breaking",
         checks={
             "quick": (
                 near(Quantity("median radius", p=1), 10**-0.5, 0.01),
@@ -307,15 +285,10 @@ CLAIMS: tuple[Claim, ...] = (
         reason="Proofs and attacks agree, and the fall is steeper than plotted: the tail beyond .34 is what an attack "
         "that starts at the point itself fails to break.",
     ),
-    Claim(
+    broken(
         id="B7",
         sentence="The trained pReLU net (p = 3) keeps robust accuracy 1 up to radius .85, beyond √2/2 = .707.",
-        paper="MV24",
-        where="Fig. 2e",
-        standing=Standing.READ_OFF,
         published="1.0 to .85, .98 at .88, .80 at .90, .40 at .93, .03-.04 from .98 (±.005)",
-        settings=BROKEN,
-        experiment="mv24.robust_accuracy.breaking",
         checks=(
             near(Quantity("accuracy", p=3, radius=0.75), 1.0, 0.05),
             near(Quantity("accuracy", p=3, radius=0.85), 1.0, 0.05),
@@ -348,13 +321,11 @@ CLAIMS: tuple[Claim, ...] = (
         ),
         shown=Quantity("largest gap", p=3),
     ),
-    Claim(
+    plotted(
         id="B31",
         sentence="Where a trained net breaks hardly depends on the random start and sample: over repeats the radius at "
         "which half of the points break varies by at most .02.",
-        paper="MV24",
         where="Fig. 2e, band",
-        standing=Standing.READ_OFF,
         published="a narrow band of smallest to largest over 10 repeats",
         settings=filled(
             "The nets of B6 and B7, {repeats} repeats, 200 points bracketed to 1e-3.", repeats=sizes.REPEATS
@@ -362,31 +333,21 @@ CLAIMS: tuple[Claim, ...] = (
         experiment="mv24.robust_accuracy.repeats",
         checks=tuple(at_most(Quantity("width of the band of median radii", p=p), 0.02) for p in (1, 3)),
     ),
-    Claim(
+    pictured(
         id="B22",
         sentence="In a picture with two positive sub-classes and a negative class, neurons turn first and grow then: "
         "for p = 1 the large ones end at the class averages, for p = 3 at the sub-class centres.",
-        paper="MV24",
-        where="Fig. 1",
-        standing=Standing.PRINTED,
         published="drawn on the averages (p=1) and on the centres (p=3): cosine ≈ 1",
-        settings=TOY,
-        experiment="mv24.fig1.picture",
         checks=(
             *(at_least(Quantity("smallest cosine of a large neuron to its goal", p=p), 0.99, 1.0) for p in (1, 3)),
             *(at_most(Quantity("goals without a large neuron", p=p), 0, 0.0) for p in (1, 3)),
         ),
     ),
-    Claim(
+    pictured(
         id="B23",
         sentence="Neurons that point elsewhere are activated by no data point and stay small: after the alignment "
         "phase their norms do not change at all.",
-        paper="MV24",
-        where="Fig. 1",
-        standing=Standing.PRINTED,
         published="unchanged norms",
-        settings=TOY,
-        experiment="mv24.fig1.picture",
         checks=tuple(
             check
             for p in (1, 3)
@@ -397,13 +358,11 @@ CLAIMS: tuple[Claim, ...] = (
             )
         ),
     ),
-    Claim(
+    said(
         id="B27",
         sentence="Directions of small neurons move along sign(v_j) P x^(p)(w_j), x^(p)(w) = Σ y_i p cos^(p−1)(x_i, w) "
         "x_i over the points that activate w; without the sign the formula is wrong for v_j < 0.",
-        paper="MV24",
         where="alignment phase; the poster of MV25 leaves the sign out",
-        standing=Standing.PRINTED,
         published="d/dt w/|w| ≈ sign(v) P x^(p)(w)",
         settings="D=20, 6+4 clusters, α=.1, n=1000, h=200, balanced start 1e-8, one step of descent at rate 1e-4",
         experiment="mv24.fig1.formula",
@@ -416,13 +375,11 @@ CLAIMS: tuple[Claim, ...] = (
             )
         ),
     ),
-    Claim(
+    said(
         id="B28",
         sentence="The alignment field takes neurons with v > 0 to the positive class average for p = 1 and to single "
         "positive centres for p = 3.",
-        paper="MV24",
         where="alignment phase, Theorem 2",
-        standing=Standing.PRINTED,
         published="class average (p=1), centres (p>2)",
         settings="D=20, 6+4 clusters, α=.1, n=1000, 500 random directions, by the flow of x^(p) on the sphere",
         experiment="mv24.fig1.attractors",

@@ -89,8 +89,7 @@ def _share(value: float | None) -> str:
 def figure_three(results: Results) -> Figure:
     """Fig. 3 a-d on parity, and the same of ten digits beside the poster's numbers."""
     ten, parity, maps = (
-        panels.runs_of(results, f"mv24.{name}")
-        for name in ("digits.ten_digits", "digits.parity", "digit_inputs.cosines")
+        panels.runs_of(results, f"mv24.{name}") for name in ("digits.ten_digits", "digits.parity", "digits.cosines")
     )
     figure = canvas((10, 10.6), "Digits: correlation, accuracy, stable rank, robust accuracy")
     grid = figure.add_gridspec(3, 2, left=0.07, right=0.98, top=0.92, bottom=0.055, hspace=0.38, wspace=0.2)
