@@ -56,13 +56,12 @@ def one_direction(profile: Profile, seed: int) -> Measured:
     d0 = mixture.labels @ mixture.centres / math.sqrt(10)
     down = unit_rows(-(plus / math.sqrt(6) + minus / 2)[None])[0]
     far = flip_radii(F, mixture.centres, mixture.labels, down.expand(10, -1), torch.ones(10)).max()
-    return Measured(
-        {
-            "accuracy of F at 1.5/√K, best common direction": min(common),
-            "accuracy of F at 1.5/√K, x − y r d0": accuracy(X - r * y[:, None] * d0),
-            "radius in 1/√K at which one direction makes F = 0 at every centre": float(far) * math.sqrt(10),
-        }
-    )
+    values = {
+        "accuracy of F at 1.5/√K, best common direction": min(common),
+        "accuracy of F at 1.5/√K, x − y r d0": accuracy(X - r * y[:, None] * d0),
+        "radius in 1/√K at which one direction makes F = 0 at every centre": float(far) * math.sqrt(10),
+    }
+    return Measured(values)
 
 
 @experiment(over={"averages": ("sums", "unit averages"), "clusters": ("6+4", "5+5")})
@@ -90,13 +89,12 @@ def averaging_starts(profile: Profile, seed: int, start: str) -> Measured:
     run = descend(net, data, rate=rate, loss="logistic", until=NEVER, steps=steps, every=steps)
     cosines = normalize(run.net.weight.detach()) @ mixture.directions.T  # type: ignore[operator]
     own = net.signs[:, None] == mixture.labels
-    return Measured(
-        {
-            "mean cosine to own centres": float(cosines[own].mean()),
-            "largest absolute cosine to other centres": float(cosines[~own].abs().max()),
-            "training accuracy": run.accuracy,
-        }
-    )
+    values = {
+        "mean cosine to own centres": float(cosines[own].mean()),
+        "largest absolute cosine to other centres": float(cosines[~own].abs().max()),
+        "training accuracy": run.accuracy,
+    }
+    return Measured(values)
 
 
 @experiment()
@@ -116,10 +114,9 @@ def summed_readout(profile: Profile, seed: int) -> Measured:
     every = opposite.to(mu) @ mu - mu[test.cluster]
     single = torch.stack([right(row - mu[test.cluster], "max") | ~opposite[:, k] for k, row in enumerate(mu)]).all(0)
     own_loss = PGD(steps=40, loss=CROSS_ENTROPY, starts=(Zero(),))(net, X, test.cluster, radius=R, seed=seed)
-    return Measured(
-        {
-            "accuracy of the summed read-out at .6√d": float(right(every, "sum").double().mean()),
-            "accuracy of the largest-logit read-out at .6√d": float((single & right(every, "max")).double().mean()),
-            "reported by PGD on the net's own loss at .6√d": 1 - float(own_loss.success.double().mean()),
-        }
-    )
+    values = {
+        "accuracy of the summed read-out at .6√d": float(right(every, "sum").double().mean()),
+        "accuracy of the largest-logit read-out at .6√d": float((single & right(every, "max")).double().mean()),
+        "reported by PGD on the net's own loss at .6√d": 1 - float(own_loss.success.double().mean()),
+    }
+    return Measured(values)

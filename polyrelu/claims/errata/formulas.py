@@ -70,14 +70,13 @@ def missing_sign(profile: Profile, seed: int, p: int) -> Measured:
     moved = (true.norm(dim=1) > 0.5) & (printed.norm(dim=1) > 0.5)
     positive = net.output.detach()[0] > 0
     cosine, signed = (true * printed).sum(1), (true * unit_rows(alignment_speed(net, data))[0]).sum(1)
-    return Measured(
-        {
-            "cosine to the printed formula, worst neuron": float(cosine[moved].min()),
-            "cosine to the printed formula, worst neuron with v > 0": float(cosine[moved & positive].min()),
-            "cosine to the printed formula, best neuron with v < 0": float(cosine[moved & ~positive].max()),
-            "cosine with sign(v), worst neuron": float(signed[moved].min()),
-        }
-    )
+    values = {
+        "cosine to the printed formula, worst neuron": float(cosine[moved].min()),
+        "cosine to the printed formula, worst neuron with v > 0": float(cosine[moved & positive].min()),
+        "cosine to the printed formula, best neuron with v < 0": float(cosine[moved & ~positive].max()),
+        "cosine with sign(v), worst neuron": float(signed[moved].min()),
+    }
+    return Measured(values)
 
 
 DIMS = {3.0: 100, 0.7: 1000}  # by α: where accuracy is below 1; where the bound says something
@@ -91,14 +90,13 @@ def largest_delta(profile: Profile, seed: int, alpha: float) -> Measured:
     X, y, F = data.rows(), data.y, CentreClassifier(mixture.centres, mixture.labels, 3.0)
     clean = float((y * F(X) > 0).double().mean())
     robust = float((centre_radius(X, y, mixture.centres, mixture.labels, 3.0) > 0).double().mean())
-    return Measured(
-        {
-            "accuracy at δ = √2 minus clean accuracy": robust - clean,
-            "clean accuracy": clean,
-            "clean accuracy minus the bound at δ = √2": clean
-            - centre_robust_bound(math.sqrt(2), mixture.dim, 10, alpha, C=0.25),
-        }
-    )
+    values = {
+        "accuracy at δ = √2 minus clean accuracy": robust - clean,
+        "clean accuracy": clean,
+        "clean accuracy minus the bound at δ = √2": clean
+        - centre_robust_bound(math.sqrt(2), mixture.dim, 10, alpha, C=0.25),
+    }
+    return Measured(values)
 
 
 @experiment()

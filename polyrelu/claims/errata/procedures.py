@@ -49,13 +49,12 @@ def beyond_half_gap(profile: Profile, seed: int) -> Measured:
     test = mixture.sample(50, seed=TEST_SEED + seed)
     X, y = test.rows(), test.y
     true = curve(bracket(net, X, y, tol=1e-3))
-    return Measured(
-        {
-            "robust accuracy at .75": true.attacked(0.75),
-            "reported by the published attack at .75": _reported(PublishedPGD(), net, X, y, 0.75, seed),
-            "certified at .66": true.certified(0.66),
-        }
-    )
+    values = {
+        "robust accuracy at .75": true.attacked(0.75),
+        "reported by the published attack at .75": _reported(PublishedPGD(), net, X, y, 0.75, seed),
+        "certified at .66": true.certified(0.66),
+    }
+    return Measured(values)
 
 
 @experiment(over={"dim": (10, 50, 1000)})
@@ -67,12 +66,11 @@ def random_starts(profile: Profile, seed: int, dim: int) -> Measured:
     X, y = test.rows(), test.y
     attack = PGD(steps=200, loss=MARGIN, starts=(Random(),))
     exact = centre_radius(X, y, mixture.centres, mixture.labels, 3.0)
-    return Measured(
-        {
-            "reported accuracy at .75": _reported(attack, F, X, y, 0.75, seed),
-            "true accuracy at .75": float((exact > 0.75).double().mean()),
-        }
-    )
+    values = {
+        "reported accuracy at .75": _reported(attack, F, X, y, 0.75, seed),
+        "true accuracy at .75": float((exact > 0.75).double().mean()),
+    }
+    return Measured(values)
 
 
 def _rises(values: Values) -> dict[str, float]:
@@ -94,14 +92,13 @@ def same_classifier(profile: Profile, seed: int, p: int) -> Measured:
     net.weight.data, net.output.data = eye[:10].clone(), eye[:10, :10].clone()
     true = curve(bracket(net, X, y))
     reported = np.array([_reported(attack, net, X, y, r, seed) for r in grid])
-    return Measured(
-        {
-            "robust accuracy at .8": true.attacked(0.8),
-            "median radius": true.median_radius.upper,
-            "reported by APGD on the cross-entropy at .8": float(reported[0]),
-            "median radius it reports": float(np.interp(0.5, reported[::-1], grid[::-1])),
-        }
-    )
+    values = {
+        "robust accuracy at .8": true.attacked(0.8),
+        "median radius": true.median_radius.upper,
+        "reported by APGD on the cross-entropy at .8": float(reported[0]),
+        "median radius it reports": float(np.interp(0.5, reported[::-1], grid[::-1])),
+    }
+    return Measured(values)
 
 
 RADII = (0.1, 0.15)
@@ -153,12 +150,11 @@ def distance_at_start(profile: Profile, seed: int) -> Measured:
     mixture = OrthonormalMixture(size.dim, size.positive, size.negative, size.alpha, dtype=torch.float64)
     F = CentreClassifier(mixture.centres, mixture.labels, 3.0)
     f = PolyReLUNet(size.dim, size.width, 3.0, init="balanced", scale=1e-7, seed=seed, dtype=torch.float64)
-    return Measured(
-        {
-            "distance at the start": dist(f, F, c=1.0, seed=seed).value,
-            "reported by an ascent of 100 steps of .01": climb(f, F, _unit_vectors(size.points, size.dim, seed), 100),
-        }
-    )
+    values = {
+        "distance at the start": dist(f, F, c=1.0, seed=seed).value,
+        "reported by an ascent of 100 steps of .01": climb(f, F, _unit_vectors(size.points, size.dim, seed), 100),
+    }
+    return Measured(values)
 
 
 @experiment()
@@ -171,10 +167,9 @@ def guarded_distance(profile: Profile, seed: int) -> Measured:
     batches, steps = (2, 1000) if profile == "paper" else (1, 50)
     published = published_dist(f, F, mixture, seed=seed, batches=batches, steps=steps)
     f.output.data *= published.c
-    return Measured(
-        {
-            "true distance": dist(f, F, c=1.0, seed=seed).value,
-            "reported by the published estimator": published.value,
-            "reported without the guard": climb(f, F, _unit_vectors(50, 1000, seed), 500),
-        }
-    )
+    values = {
+        "true distance": dist(f, F, c=1.0, seed=seed).value,
+        "reported by the published estimator": published.value,
+        "reported without the guard": climb(f, F, _unit_vectors(50, 1000, seed), 500),
+    }
+    return Measured(values)

@@ -32,14 +32,13 @@ def power_between(profile: Profile, seed: int) -> Measured:
     mixture, test, seen = found.mixture, found.test(100), alignment(found.net, found.data)
     assert seen.covered is not None and seen.best_centre is not None
     at_centres = centre_radius(mixture.centres, mixture.labels, mixture.centres, mixture.labels, 2.5)
-    return Measured(
-        {
-            "radius of F^(2.5) at a centre": float(at_centres.min()),
-            "median radius of the net, p = 2.5": curve(bracket(found.net, test.rows(), test.y)).median_radius.lower,
-            "median cosine of its neurons to a centre": seen.best_centre,
-            "centres learned": float(seen.covered.sum()),
-        }
-    )
+    values = {
+        "radius of F^(2.5) at a centre": float(at_centres.min()),
+        "median radius of the net, p = 2.5": curve(bracket(found.net, test.rows(), test.y)).median_radius.lower,
+        "median cosine of its neurons to a centre": seen.best_centre,
+        "centres learned": float(seen.covered.sum()),
+    }
+    return Measured(values)
 
 
 REPEATS: Mapping[Profile, Mapping[float, int]] = {  # as the caption has it for α = .1, as the code for α = .01
@@ -108,13 +107,12 @@ def not_every_net(profile: Profile, seed: int, start: str) -> Measured:
     moved = with_ones(Dataset(test.rows() - test.y[:, None] * z, test.y))
     with torch.no_grad():
         broken = moved.y * run.net(moved.rows()) <= 0
-    return Measured(
-        {
-            "share broken by one z of length 3√(d/k)": float(broken.double().mean()),
-            "log10 of the loss": run.log10_loss,
-            "KKT residual": kkt(run.net, seen).stationarity,
-        }
-    )
+    values = {
+        "share broken by one z of length 3√(d/k)": float(broken.double().mean()),
+        "log10 of the loss": run.log10_loss,
+        "KKT residual": kkt(run.net, seen).stationarity,
+    }
+    return Measured(values)
 
 
 RADII = (0.05, 0.1)

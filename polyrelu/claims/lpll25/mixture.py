@@ -23,17 +23,7 @@ from polyrelu.claims.experiment import Measured, experiment
 from polyrelu.claims.lpll25 import sizes
 from polyrelu.claims.lpll25.nets import Pair, TwoSidedNet, radii, right, trained_pair
 from polyrelu.claims.lpll25.pgd import pgd
-from polyrelu.claims.lpll25.sizes import (
-    AVERAGED,
-    DECOUPLED,
-    LARGEST,
-    OWN,
-    PUBLISHED_DIM,
-    READ_AT,
-    READ_OUT,
-    SUMMED,
-    multiple,
-)
+from polyrelu.claims.lpll25.sizes import AVERAGED, DECOUPLED, LARGEST, OWN, READ_OUT, SUMMED
 from polyrelu.claims.profile import Profile
 from polyrelu.claims.quantity import Key, Quantity
 from polyrelu.data import Dataset, OrthonormalMixture
@@ -108,12 +98,13 @@ def curves(profile: Profile, seed: int) -> Measured:
         values[Quantity(f"median radius over {what}", net=name, way="proven")] = float(lower.median()) / unit
         values[Quantity(f"median radius over {what}", net=name, way="broken")] = float(upper.median()) / unit
         lines = {
-            "proven": {r: _holding(lower, r / math.sqrt(PUBLISHED_DIM) * root) for r in READ_AT[name]},
-            "attacked": {r: _holding(upper, r / math.sqrt(PUBLISHED_DIM) * root) for r in READ_AT[name]},
+            "proven": {r: _holding(lower, r / math.sqrt(sizes.PUBLISHED_DIM) * root) for r in sizes.READ_AT[name]},
+            "attacked": {r: _holding(upper, r / math.sqrt(sizes.PUBLISHED_DIM) * root) for r in sizes.READ_AT[name]},
             **left_by_pgd(net, name, test),
         }
         for way, line in lines.items():
-            values |= {Quantity("accuracy", net=name, radius=multiple(r), way=way): one for r, one in line.items()}
+            for r, share in line.items():
+                values[Quantity("accuracy", net=name, radius=sizes.multiple(r), way=way)] = share
         left = _holding(upper, root / math.sqrt(k))
         values[Quantity("accuracy", net=name, radius="√(d/k)", way="attacked")] = left
         data[name] = {
@@ -141,7 +132,9 @@ def left_by_pgd(net: TwoSidedNet, name: str, test: Dataset) -> dict[str, Mapping
         losses[OWN] = lambda Z: cross_entropy(small.hidden(Z), cluster, reduction="none")
     found: dict[str, Mapping[int, float]] = {}
     for how, loss in losses.items():
-        ends = {r: pgd(loss, X, r / math.sqrt(PUBLISHED_DIM) * scale, smallest=1e-30) for r in READ_AT[name]}
+        ends = {
+            r: pgd(loss, X, r / math.sqrt(sizes.PUBLISHED_DIM) * scale, smallest=1e-30) for r in sizes.READ_AT[name]
+        }
         found[how] = {r: right(small(Z), y) for r, Z in ends.items()}
     return found
 

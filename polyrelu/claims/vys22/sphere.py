@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import NamedTuple
 
 import torch
 
@@ -19,29 +18,12 @@ from polyrelu.claims.setups.power_law import slope
 from polyrelu.data import Dataset, NearlyOrthogonalSphere
 
 MOST = 2000  # points on the sphere
-
-
-class SphereSize(NamedTuple):
-    """Dimensions d, powers a in m = d^a points, neurons, and the size of the start.
-
-    From a smaller start a point may be left without any active neuron.
-    """
-
-    dims: tuple[int, ...]
-    exponents: tuple[float, ...]
-    width: int
-    start: float
-
-
-SPHERE: Mapping[Profile, SphereSize] = {
-    "quick": SphereSize(dims=(60, 120, 240), exponents=(1.0,), width=100, start=3e-3),
-    "paper": SphereSize(dims=(100, 200, 400, 1000), exponents=(0.5, 0.8, 1.0, 1.2, 1.5), width=1000, start=3e-4),
-}
+DIMS: Mapping[Profile, tuple[int, ...]] = {"quick": (60, 120, 240), "paper": (100, 200, 400, 1000)}
+EXPONENTS: Mapping[Profile, tuple[float, ...]] = {"quick": (1.0,), "paper": (0.5, 0.8, 1.0, 1.2, 1.5)}
 
 
 def _parts(profile: Profile) -> list[dict[str, float]]:
-    size = SPHERE[profile]
-    return [{"dim": d, "exponent": a} for a in size.exponents for d in size.dims if d**a <= MOST]
+    return [{"dim": d, "exponent": a} for a in EXPONENTS[profile] for d in DIMS[profile] if d**a <= MOST]
 
 
 def _over_d(values: Values) -> dict[str, float]:
@@ -52,9 +34,10 @@ def _over_d(values: Values) -> dict[str, float]:
 @experiment(parts=_parts, combine=_over_d, repeats={"quick": 1, "paper": 5})
 def margin_points(profile: Profile, seed: int, dim: int, exponent: float) -> Measured:
     """m = d^a random points with random labels; the c at which x_i - y_i c z/|z| has crossed for every i in I."""
-    size = SPHERE[profile]
+    # from a smaller start a point may be left without any active neuron
+    width, start = (100, 3e-3) if profile == "quick" else (1000, 3e-4)
     data = with_ones(NearlyOrthogonalSphere(dim, dtype=torch.float64).sample(round(dim**exponent), seed))
-    run = trained(data, size.width, size.start, seed, until=1e-15)
+    run = trained(data, width, start, seed, until=1e-15)
     with torch.no_grad():
         q = data.y * run.net(data.rows())
     at_margin = q <= 1.1 * q.min()
