@@ -5,11 +5,13 @@ from polyrelu.bias.alignment import (
     Alignment,
     Balance,
     alignment,
+    alignment_field,
+    alignment_speed,
     balance,
     dominant_neurons,
+    tangent_part,
     weighted_quantiles,
 )
-from polyrelu.bias.alignment_field import alignment_field, alignment_speed, tangent_part
 from polyrelu.bias.correlation import Correlation, correlation
 from polyrelu.bias.decomposition import (
     CLASS_AVERAGES,

@@ -12,13 +12,12 @@ from torch import Tensor
 from polyrelu.data import Dataset
 from polyrelu.errors import InputError, require
 from polyrelu.nets import (
-    AverageClassifier,
-    CentreClassifier,
     FixedOutputNet,
     GroupedNet,
     PlainPolyNet,
     PolyReLUNet,
     TwoLayer,
+    as_polyrelu_net,
     orthonormal_basis,
     unit_rows,
 )
@@ -54,8 +53,7 @@ def neurons_of(net: torch.nn.Module | Tensor | Neurons) -> Neurons:
         require(bool(net.isfinite().all()), "W", "NaN or infinity", "finite weights")
         u, log_r = unit_rows(net)
         return Neurons(u, log_r, log_r, None, Tensor.double)
-    if isinstance(net, AverageClassifier | CentreClassifier):
-        net = net.as_polyrelu_net()
+    net = as_polyrelu_net(net)
     if isinstance(net, PolyReLUNet):
         u, log_r = unit_rows(net.weight)
         log_r = log_r + net.log_scale + net.log_balance

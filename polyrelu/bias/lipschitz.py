@@ -26,24 +26,31 @@ from typing import NamedTuple, final
 import torch
 from torch import Tensor, nn
 
-from polyrelu.bias.layer_norms import differences, product_of_norms
 from polyrelu.bias.margins import margin_of
 from polyrelu.checks import answer, checked
 from polyrelu.data import Dataset
-from polyrelu.errors import require
+from polyrelu.errors import InputError, require
 from polyrelu.nets import (
-    AverageClassifier,
-    CentreClassifier,
+    MLP,
     FixedOutputNet,
     GroupedNet,
     LeakyReLUNet,
+    LogisticRegression,
     PlainPolyNet,
     PolyReLUNet,
+    SmallCNN,
     TanhNet,
+    as_polyrelu_net,
     unit_rows,
 )
 
 MAX_ENUMERATED = 8  # neurons up to which all activation patterns are tried
+LARGEST_SLOPES = {"sigmoid": 0.25, "gelu": 1.1290}  # sup |phi'|, rounded up; 1 for every other activation of an MLP
+CONSTANTS: dict[type[nn.Module], float] = {
+    **dict.fromkeys((nn.ReLU, nn.Tanh, nn.Softplus, nn.Flatten, nn.Identity), 1.0),
+    nn.Sigmoid: 0.25,
+    nn.GELU: 1.1290,
+}
 
 
 @final
@@ -227,23 +234,85 @@ def _largest_eigenvalue(M: Tensor) -> float:
 
 def _hidden_layer(net: nn.Module) -> _HiddenLayer | None:
     """The net as one hidden layer, or None."""
-    if isinstance(net, AverageClassifier | CentreClassifier):
-        net = net.as_polyrelu_net()
+    net = as_polyrelu_net(net)
     if isinstance(net, PolyReLUNet):
-        u, log_r = unit_rows(net.weight.detach())
+        u, log_r = unit_rows(net.weight)
         rate = (log_r + 2 * net.log_scale).exp()
         return _HiddenLayer(u, net.output.detach().double().reshape(net.outputs, -1) * rate, net.p, net.normalise_input)
     if isinstance(net, GroupedNet):
-        u, log_r = unit_rows(net.weight.detach().flatten(0, 1))
+        u, log_r = unit_rows(net.weight.flatten(0, 1))
         owner = torch.eye(net.outputs, dtype=torch.float64).repeat_interleave(net.weight.shape[1], dim=1)
         return _HiddenLayer(u, owner * log_r.exp() / net.weight.shape[1])
     if isinstance(net, FixedOutputNet):
-        u, log_r = unit_rows(net.weight.detach())
+        u, log_r = unit_rows(net.weight)
         return _HiddenLayer(u, (2 * net.signs.double() / len(net.signs) * log_r.exp())[None], gates="biased")
     if isinstance(net, PlainPolyNet | LeakyReLUNet | TanhNet):
-        u, log_r = unit_rows(net.weight.detach())
+        u, log_r = unit_rows(net.weight)
         p = net.p if isinstance(net, PlainPolyNet) else 1.0
         A = net.output.detach().double() * (p * log_r).exp()
         low = net.slope if isinstance(net, LeakyReLUNet) else 0.0
         return _HiddenLayer(u, A, p, False, low, "smooth" if isinstance(net, TanhNet) else "sign")
     return None
+
+
+def product_of_norms(net: nn.Module) -> tuple[float, float]:
+    """prod_l |W_l|_2 (times sup |phi'|), with |w_c - w_k| for the last layer; and what is attained: all or 0.
+
+    One linear layer attains it. Max-pools of disjoint windows have constant 1. O(a b min(a, b)) for a layer (a, b).
+    """
+    factors: list[float] = []
+    if isinstance(net, LogisticRegression | nn.Linear):
+        last: Tensor = net.weight
+    elif isinstance(net, MLP):
+        *hidden, last = net.weights
+        steep = LARGEST_SLOPES.get(net.settings["activation"], 1.0)
+        factors = [steep * _norm(weight) for weight in hidden]
+    elif isinstance(net, SmallCNN):
+        first, second, third, last = net.weights
+        factors = [filter_norm(first, net.side), filter_norm(second, -(-net.side // 2)), _norm(third)]
+    elif isinstance(net, nn.Sequential) and len(net) and isinstance(net[-1], nn.Linear):
+        factors = [_layer(name, module) for name, module in list(net.named_children())[:-1]]
+        last = net[-1].weight
+    else:
+        allowed = "a net of this package with weights, or an nn.Sequential that ends in nn.Linear"
+        raise InputError(f"net={type(net).__name__}: expected {allowed}.")
+    value = float(differences(last.detach().double()).norm(dim=1).amax()) * math.prod(factors)
+    return value, 0.0 if factors else value
+
+
+def differences(A: Tensor) -> Tensor:
+    """A_c - A_k for all pairs of rows; A itself if it has one."""
+    if len(A) == 1:
+        return A
+    c, k = torch.triu_indices(len(A), len(A), 1)
+    return A[c] - A[k]
+
+
+def filter_norm(weight: Tensor, side: int) -> float:
+    """A bound of the norm of a SAME convolution (out, in, k, k), stride 1, on side x side images; O(side^2 out in^2).
+
+    It is a part of the circular convolution on side + k - 1 pixels, which the Fourier transform makes block-diagonal.
+    """
+    size = side + weight.shape[-1] - 1
+    symbol = torch.fft.fft2(weight.detach().double(), s=(size, size)).permute(2, 3, 0, 1)
+    return float(torch.linalg.matrix_norm(symbol, 2).amax())
+
+
+def _layer(name: str, module: nn.Module) -> float:
+    if type(module) in CONSTANTS:
+        return CONSTANTS[type(module)]
+    if isinstance(module, nn.LeakyReLU):
+        return max(1.0, abs(module.negative_slope))
+    if isinstance(module, nn.Linear):
+        return _norm(module.weight)
+    if isinstance(module, nn.Conv2d) and module.groups == 1 and module.padding_mode == "zeros":
+        return math.sqrt(math.prod(module.kernel_size)) * _norm(module.weight.flatten(1))  # a pixel is in k k patches
+    if isinstance(module, nn.MaxPool2d) and module.stride == module.kernel_size and module.dilation == 1:
+        return 1.0
+    raise InputError(
+        f"net: layer {name}, {module}, has no Lipschitz bound here; expected layers such as Linear or ReLU."
+    )
+
+
+def _norm(weight: Tensor) -> float:
+    return float(torch.linalg.matrix_norm(weight.detach().double(), 2))

@@ -17,12 +17,11 @@ from polyrelu.checks import answer, checked
 from polyrelu.data import Dataset
 from polyrelu.errors import InputError, require
 from polyrelu.nets import (
-    AverageClassifier,
-    CentreClassifier,
     FixedOutputNet,
     GroupedNet,
     PolyReLUNet,
     TwoLayer,
+    as_polyrelu_net,
     relu_power,
     unit_rows,
 )
@@ -51,9 +50,7 @@ def feature_stable_rank(net: nn.Module, data: Dataset, layer: str | Callable[[Te
     ----------
     layer : None for the last hidden layer; the name of a submodule, whose output is taken; or a function of the rows
     """
-    if isinstance(net, AverageClassifier | CentreClassifier):
-        net = net.as_polyrelu_net()
-    gram: Tensor | None = None
+    net, gram = as_polyrelu_net(net), None
     require(bool(net.state_dict()), "net", type(net).__name__, "a net with weights")
     with torch.no_grad():
         take = layer if callable(layer) else _features(net, layer)

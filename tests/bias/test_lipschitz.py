@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from polyrelu.bias import lipschitz, lipschitz_radius
+from polyrelu.bias.lipschitz import filter_norm
 from polyrelu.data import Dataset, OrthonormalMixture
 from polyrelu.errors import InputError
 from polyrelu.nets import (
@@ -253,3 +254,11 @@ def test_bad_input_is_refused_in_words():
         lipschitz(BayesClassifier(torch.eye(2), torch.tensor([1.0, -1.0])))
     with pytest.raises(InputError, match="labels of another kind"):
         lipschitz_radius(NETS["leaky"], Dataset(torch.randn(3, 5).double(), torch.tensor([0, 1, 2])))
+
+
+def test_convolution_bound_against_its_matrix():
+    weight = torch.randn(3, 2, 3, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    images = torch.eye(2 * 25, dtype=torch.float64).reshape(50, 2, 5, 5)
+    matrix = nn.functional.conv2d(images, weight, padding="same").flatten(1)
+    true = float(torch.linalg.matrix_norm(matrix, 2))
+    assert true <= filter_norm(weight, 5) <= 1.3 * true

@@ -1,4 +1,4 @@
-"""Attacks, one file each: at a given radius, or of minimal norm. All give upper bounds on the radius, never a proof."""
+"""Attacks: at a given radius, or of minimal norm. All give upper bounds on the radius, never a proof."""
 
 from polyrelu.robust.attacks.adapters import AtRadius, Minimal
 from polyrelu.robust.attacks.apgd import APGD, SparseAPGD
@@ -14,7 +14,6 @@ from polyrelu.robust.attacks.convex_concave import (
     verified,
 )
 from polyrelu.robust.attacks.decision import DecisionScore, decision_attack
-from polyrelu.robust.attacks.frank_wolfe import FrankWolfe
 from polyrelu.robust.attacks.nearest_boundary import (
     BoundaryPoints,
     ClassTerms,
@@ -26,7 +25,7 @@ from polyrelu.robust.attacks.nearest_boundary import (
     project_on_linearised,
     ray_to_boundary,
 )
-from polyrelu.robust.attacks.pgd import PGD, PublishedPGD
+from polyrelu.robust.attacks.pgd import PGD, FrankWolfe, PublishedPGD
 from polyrelu.robust.attacks.starts import Anchor, LikeliestRivals, Nearest, Random, Start, Towards, Zero
 from polyrelu.robust.attacks.strongest import strongest
 from polyrelu.robust.attacks.task import CROSS_ENTROPY, EXPONENTIAL, MARGIN, TARGETED, AttackTask, Loss

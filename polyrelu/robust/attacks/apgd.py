@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from polyrelu.robust.attacks.contract import GradientAttack, RadiusAttack
-from polyrelu.robust.attacks.starts import Random, Start, Towards, Zero
-from polyrelu.robust.attacks.task import CROSS_ENTROPY, TARGETED, AttackTask, Loss
+from polyrelu.robust.attacks.starts import Random, Start
+from polyrelu.robust.attacks.task import CROSS_ENTROPY, AttackTask, Loss
 
 MOMENTUM, PROGRESS = 0.75, 0.75  # of APGD: alpha and rho of the paper
 RADII = ((3, 0.3), (2, 0.3), (1, 0.4))  # of SparseAPGD: times the radius, share of the steps
@@ -37,10 +37,6 @@ class APGD(GradientAttack, RadiusAttack):
     ``loss`` is cross-entropy, margin or targeted margin; the paper's DLR divides the margin by a gap between logits to
     be free of their scale, which normalised steps are anyway, and needs three classes.
     """
-
-    steps: int = 60
-    loss: Loss = TARGETED
-    starts: tuple[Start, ...] = (Zero(), Towards())
 
     def search(self, task: AttackTask, Z: Tensor) -> None:
         """The paper's algorithm 1."""

@@ -9,8 +9,7 @@ import torch
 from torch import Tensor
 
 from polyrelu.robust.attacks.contract import GradientAttack, MinimalAttack
-from polyrelu.robust.attacks.starts import Start, Towards, Zero
-from polyrelu.robust.attacks.task import TARGETED, AttackTask, Loss, first_crossing, halve
+from polyrelu.robust.attacks.task import AttackTask, first_crossing, halve
 from polyrelu.robust.core.norms import lengths, to_hyperplane
 
 
@@ -27,8 +26,6 @@ class BoundaryWalk(GradientAttack, MinimalAttack):
     """
 
     steps: int = 40
-    loss: Loss = TARGETED
-    starts: tuple[Start, ...] = (Zero(), Towards())
 
     def search(self, task: AttackTask, Z: Tensor) -> None:
         """First to the boundary, then along it; no step is longer than ``task.reach``."""

@@ -12,7 +12,7 @@ from polyrelu.checks import positive_numbers
 from polyrelu.errors import require
 from polyrelu.robust.attacks.contract import GradientAttack, MinimalAttack
 from polyrelu.robust.attacks.starts import Start, Zero
-from polyrelu.robust.attacks.task import TARGETED, AttackTask, Loss, first_crossing
+from polyrelu.robust.attacks.task import AttackTask, first_crossing
 from polyrelu.robust.core.norms import lengths
 
 DECAY, SQUARE_DECAY, GUARD = 0.9, 0.999, 1e-8  # Adam's own (Kingma & Ba, ICLR 2015)
@@ -30,9 +30,8 @@ class CarliniWagner(GradientAttack, MinimalAttack):
     """
 
     steps: int = 100
-    searches: int = 6
-    loss: Loss = TARGETED
     starts: tuple[Start, ...] = (Zero(),)
+    searches: int = 6
     rate: float = 0.1
     first: float = 1.0
     kappa: float = 0.0

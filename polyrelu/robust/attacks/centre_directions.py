@@ -20,15 +20,13 @@ from polyrelu.robust.attacks.task import AttackTask, first_crossing
 from polyrelu.robust.core.norms import lengths
 
 
+@dataclass(frozen=True, eq=False)
 class CentreAttack(MinimalAttack):
-    """The first crossing on ``samples`` steps along each ray; the first base of an attack, which has these fields.
+    """The first crossing on ``samples`` steps along each ray; ``centres`` (K, D), ``labels`` (K,): both or neither."""
 
-    centres (K, D), labels (K,) : both or neither
-    """
-
-    centres: Tensor | None
-    labels: Tensor | None
-    samples: int
+    centres: Tensor | None = None
+    labels: Tensor | None = None
+    samples: int = 64
 
     def __post_init__(self) -> None:
         """Check the settings."""
@@ -70,10 +68,7 @@ class CentreToCentre(CentreAttack):
     of them. Without known centres the way is from x to ``others`` rows of other classes and to their means.
     """
 
-    centres: Tensor | None = None
-    labels: Tensor | None = None
     others: int = 8
-    samples: int = 64
 
     def anchors(self, task: AttackTask) -> Iterator[Anchor]:
         """The ends of the rays, at a distance of ``task.reach``."""
@@ -97,10 +92,6 @@ class UniversalDirection(CentreAttack):
     Of orthonormal centres mu_k with labels y_k; without known centres d0 is the difference of the class means. For C
     classes: from the sum (or mean) of the own class to that of every other class, the shortest counts.
     """
-
-    centres: Tensor | None = None
-    labels: Tensor | None = None
-    samples: int = 64
 
     def anchors(self, task: AttackTask) -> Iterator[Anchor]:
         """The ends of the rays, at a distance of ``task.reach``."""

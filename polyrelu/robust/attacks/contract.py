@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import final
 
@@ -22,8 +22,8 @@ from torch import Tensor, nn
 
 from polyrelu.checks import check_fields, checked, seed_number, whole_number
 from polyrelu.errors import require
-from polyrelu.robust.attacks.starts import Anchor, Start
-from polyrelu.robust.attacks.task import AttackTask, BestFound, CountedScore, Loss, shrink
+from polyrelu.robust.attacks.starts import Anchor, Start, Towards, Zero
+from polyrelu.robust.attacks.task import TARGETED, AttackTask, BestFound, CountedScore, Loss, shrink
 from polyrelu.robust.core.margin import Score, check_points
 from polyrelu.robust.core.norms import check_norm, lengths
 from polyrelu.robust.core.pool import PoolSource, pool_of
@@ -178,7 +178,7 @@ def _run(attack: Attack, task: AttackTask, batch: int | None) -> AttackResult:
     perturbation = torch.zeros_like(task.X)
     size = torch.full((n,), torch.inf, dtype=torch.float64, device=task.X.device)
     right = []
-    for block in _blocks(task.rows, batch or max(1, NUMBERS_AT_ONCE // dim)):
+    for block in torch.split(task.rows, batch or max(1, NUMBERS_AT_ONCE // dim)):
         part = task.take(block)
         margin = part.margin(part.X)
         undefined = block[margin.isnan()].tolist()
@@ -189,13 +189,9 @@ def _run(attack: Attack, task: AttackTask, batch: int | None) -> AttackResult:
     size[wrong] = 0
     if len(rows):
         starts = len(_starts(attack, task.take(rows[:1])))
-        for block in _blocks(rows, batch or max(1, NUMBERS_AT_ONCE // (dim * starts))):
+        for block in torch.split(rows, batch or max(1, NUMBERS_AT_ONCE // (dim * starts))):
             perturbation[block], size[block] = _attack_block(attack, task.take(block))
     return AttackResult(perturbation, size, task.score.rows)
-
-
-def _blocks(rows: Tensor, most: int) -> Iterator[Tensor]:
-    return (rows[begin : begin + most] for begin in range(0, len(rows), most))
 
 
 def _starts(attack: Attack, task: AttackTask) -> list[tuple[Tensor, Tensor]]:
@@ -276,12 +272,13 @@ def _check_radius(radius: float | Tensor, X: Tensor) -> Tensor:
     return given.expand(len(X)).contiguous()
 
 
+@dataclass(frozen=True)
 class GradientAttack(Attack):
-    """Descends a loss from several starts: first base of an attack, whose dataclass has these fields."""
+    """Descends a loss from several starts: first base of an attack, whose dataclass has these fields too."""
 
-    steps: int
-    loss: Loss
-    starts: tuple[Start, ...]
+    steps: int = 60
+    loss: Loss = TARGETED
+    starts: tuple[Start, ...] = (Zero(), Towards())
 
     def __post_init__(self) -> None:
         """Check the settings."""

@@ -122,8 +122,8 @@ class DecisionWalk(MinimalAttack):
             nearer = halve(task, along - X, torch.full_like(share, 0.5), torch.ones_like(share), 8)
             share = torch.where(broken, 2 * share, share / 2).clamp(max=1)
             Z = torch.where(broken[:, None], nearer, Z)
-            Z, queries = self._fewer(task, Z, turn)
-            left -= many + 9 + queries
+            Z = self._fewer(task, Z, turn)
+            left -= many + 9 + len(PARTS)
             many, turn = int(many * 1.2) + 1, turn + 1
 
     def _normal(self, task: AttackTask, Z: Tensor, delta: Tensor, many: int, turn: int) -> Tensor:
@@ -136,14 +136,14 @@ class DecisionWalk(MinimalAttack):
         s = -task.take(here).margin(asked).sign().view(len(Z), many)
         return ((s - s.mean(dim=1, keepdim=True))[:, :, None] * U).sum(dim=1)
 
-    def _fewer(self, task: AttackTask, Z: Tensor, turn: int) -> tuple[Tensor, int]:
-        """Z with random quarters of the coordinates back at x, where that is still broken; and the queries it took."""
+    def _fewer(self, task: AttackTask, Z: Tensor, turn: int) -> Tensor:
+        """Z with random PARTS of the coordinates back at x, where that is still broken."""
         for number, part in enumerate(PARTS):
             keys = ([task.seed, turn, number, row] for row in task.rows.tolist())
             drawn = np.stack([np.random.default_rng(key).random(Z.shape[1]) < part for key in keys])
             trial = torch.where(torch.from_numpy(drawn).to(Z.device), task.X, Z)
             Z = torch.where((task.margin(trial) <= 0)[:, None], trial, Z)
-        return Z, len(PARTS)
+        return Z
 
 
 def decision_attack(

@@ -1,4 +1,4 @@
-"""Projected gradient descent on a loss, at a given radius; and the published one, with its flaws."""
+"""Projected and conditional gradient descent on a loss, at a given radius; and the published one, with its flaws."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from torch import Tensor
 from polyrelu.checks import positive_numbers
 from polyrelu.errors import require
 from polyrelu.robust.attacks.contract import GradientAttack, RadiusAttack
-from polyrelu.robust.attacks.starts import Anchor, Start, Towards, Zero
-from polyrelu.robust.attacks.task import EXPONENTIAL, TARGETED, AttackTask, Loss
+from polyrelu.robust.attacks.starts import Anchor, Zero
+from polyrelu.robust.attacks.task import EXPONENTIAL, AttackTask
 
 
 @final
@@ -26,9 +26,6 @@ class PGD(GradientAttack, RadiusAttack):
     that stops small gradients. Steps shrink geometrically from r to ``last`` r. Cost: ``steps`` gradients per start.
     """
 
-    steps: int = 60
-    loss: Loss = TARGETED
-    starts: tuple[Start, ...] = (Zero(), Towards())
     last: float = 1e-3
 
     def __post_init__(self) -> None:
@@ -44,6 +41,37 @@ class PGD(GradientAttack, RadiusAttack):
             size = radius * self.last ** (step / max(1, self.steps - 1))
             Z = task.project(Z + size[:, None] * task.downhill(Z, g))
         task.margin(Z)
+
+
+@final
+@dataclass(frozen=True)
+class FrankWolfe(GradientAttack, RadiusAttack):
+    """z <- z + a (s - z),  s = argmin <grad loss(z), s> over ball and box  (Frank & Wolfe 1956).
+
+    a is where the parabola through loss(z), its slope and loss(s) is least, at most 1. A step that does not lower the
+    loss is taken back, and the next one is at most half as long. There is no step size to choose, the box is part of
+    the problem in every norm (an l1 step of radius 5 moves five pixels from black to white), and where the loss bends
+    little a handful of steps is enough. Cost: a forward and a gradient pass a step.
+    """
+
+    steps: int = 10
+
+    def search(self, task: AttackTask, Z: Tensor) -> None:
+        """The descent; the ends of all steps are evaluated too."""
+        Z, _ = task.inside(Z)
+        value, g = task.slope(Z, self.loss)
+        most = torch.ones_like(value)
+        for _ in range(self.steps):
+            step = task.lowest(g) - Z
+            slope = (g * step).sum(dim=1)
+            bend = task.value(Z + step, self.loss) - value - slope
+            share = torch.where(bend > 0, -slope / torch.where(bend > 0, 2 * bend, 1.0), 1.0).clamp(max=1) * most
+            trial = Z + share[:, None] * step
+            there, ahead = task.slope(trial, self.loss)
+            better = there < value
+            most = torch.where(better, most, most / 2)
+            Z, g = torch.where(better[:, None], trial, Z), torch.where(better[:, None], ahead, g)
+            value = torch.where(better, there, value)
 
 
 @final

@@ -14,7 +14,7 @@ from torch import Tensor
 from polyrelu.checks import checked
 from polyrelu.robust.attacks.apgd import APGD
 from polyrelu.robust.attacks.contract import Box, RadiusAttack
-from polyrelu.robust.attacks.frank_wolfe import FrankWolfe
+from polyrelu.robust.attacks.pgd import FrankWolfe
 from polyrelu.robust.attacks.starts import LikeliestRivals, Nearest, Towards, Zero
 from polyrelu.robust.core.margin import Score, check_points
 from polyrelu.robust.core.norms import check_norm

@@ -74,22 +74,7 @@ def cross_check(
         library(name)  # what is missing is said before any work is done, and importing is not part of the time
     rows = torch.linspace(0, len(X) - 1, min(points, len(X)), dtype=torch.float64).round().long()
     here = rows.to(X.device)
-    sample = _Sample(X[here], y[here], bracket.lower.cpu()[rows], bracket.upper.cpu()[rows], rows, norm, len(X))
-    return [_against(peer, net, sample, seed) for peer in peers]
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class _Sample:
-    """The points checked, their bounds, and which of how many they are."""
-
-    X: Tensor
-    y: Tensor
-    lower: Tensor
-    upper: Tensor
-    rows: Tensor
-    norm: float
-    total: int
+    return [_against(peer, net, X[here], y[here], bracket, rows, seed) for peer in peers]
 
 
 def _chosen(attacks: str | Sequence[str] | None, norm: float) -> list[Peer]:
@@ -102,37 +87,39 @@ def _chosen(attacks: str | Sequence[str] | None, norm: float) -> list[Peer]:
     return [PEERS[name] for name in names]
 
 
-def _against(peer: Peer, net: Score, at: _Sample, seed: int) -> CrossCheck:
+def _against(peer: Peer, net: Score, X: Tensor, y: Tensor, bracket: Bracket, rows: Tensor, seed: int) -> CrossCheck:
+    """The peer on X and y, the rows of the bracket's points numbered ``rows``."""
     begin = time.perf_counter()
-    result = peer.function(net, at.X, at.y, norm=at.norm, seed=seed)
+    result = peer.function(net, X, y, norm=bracket.norm, seed=seed)
     seconds = time.perf_counter() - begin
-    right, radius = _again(net, at, result)
-    below = radius < at.lower * (1 - ROUNDING)
+    right, radius = _again(net, X, y, result, bracket.norm)
+    lower, upper = bracket.lower.cpu()[rows], bracket.upper.cpu()[rows]
+    below = radius < lower * (1 - ROUNDING)
     if bool(below.any()):
         row = int(below.nonzero()[0])
         raise BoundsInconsistentError(
-            f"{peer.library}'s {peer.name} changes the decision at row {int(at.rows[row])} with radius"
-            f" {radius[row]:.9g}, below the certified {at.lower[row]:.9g} ({int(below.sum())} such points)."
+            f"{peer.library}'s {peer.name} changes the decision at row {int(rows[row])} with radius"
+            f" {radius[row]:.9g}, below the certified {lower[row]:.9g} ({int(below.sum())} such points)."
         )
     unbroken, wrong = int((right & radius.isinf()).sum()), int((~right).sum())
-    note = f"{len(at.rows)} of {at.total} points, {wrong} wrong without any attack, {unbroken} not broken"
+    note = f"{len(rows)} of {len(bracket)} points, {wrong} wrong without any attack, {unbroken} not broken"
     median = float(radius[right].quantile(0.5, interpolation="higher")) if bool(right.any()) else math.nan
-    smaller = int((radius < at.upper * (1 - LEAST_GAIN)).sum())
+    smaller = int((radius < upper * (1 - LEAST_GAIN)).sum())
     return CrossCheck(peer.name, peer.library, median, smaller, seconds, note)
 
 
-def _again(net: Score, at: _Sample, result: AttackResult) -> tuple[Tensor, Tensor]:
+def _again(net: Score, X: Tensor, y: Tensor, result: AttackResult, norm: float) -> tuple[Tensor, Tensor]:
     """Which points are right, and the radii found, both with a float64 copy of the net; on the CPU."""
-    score, dtype = net, at.X.dtype
+    score, dtype = net, X.dtype
     if isinstance(net, nn.Module):
         score, dtype = as_float64(copy.deepcopy(net)), torch.float64
-    label = at.y.to(dtype) if at.y.is_floating_point() else at.y
-    x, d = at.X.to(dtype), result.perturbation.to(dtype)
+    label = y.to(dtype) if y.is_floating_point() else y
+    x, d = X.to(dtype), result.perturbation.to(dtype)
     with torch.no_grad():
         right = margin_of(score(x), label) > 0
         radius = torch.where(right, torch.inf, 0.0).double()
         for factor in STRETCHES:
             flips = margin_of(score(x + factor * d), label) <= 0
-            found = torch.where(flips & result.success, lengths(factor * d, at.norm).double(), torch.inf)
+            found = torch.where(flips & result.success, lengths(factor * d, norm).double(), torch.inf)
             radius = torch.minimum(radius, found)
     return right.cpu(), radius.cpu()

@@ -19,7 +19,7 @@ import math
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol, final
+from typing import Any, final
 
 import torch
 from torch import Tensor
@@ -28,7 +28,7 @@ from polyrelu.errors import InputError
 from polyrelu.robust.core.margin import Score
 from polyrelu.robust.core.norms import NORMS
 from polyrelu.robust.core.result import AttackResult
-from polyrelu.robust.crosscheck.rescaled_points import HALF_WIDTH, RescaledPoints, seeded
+from polyrelu.robust.crosscheck.rescaled_points import HALF_WIDTH, RescaledPoints, RescaledScore, seeded
 
 LIBRARIES = {"foolbox": "foolbox", "pyautoattack": "pyautoattack.fab_pt"}  # the module that has the attacks
 L2, L2_LINF = (2.0,), (2.0, math.inf)
@@ -89,10 +89,8 @@ def fab(
     unit = 2 * HALF_WIDTH * points.unit
     # every row at the middle of its box; as an image, which is all that the package was made for
     u = torch.full((len(points), 1, 1, points.x.shape[1]), 0.5, dtype=torch.float32, device=points.X.device)
-    model = points.model(unit, centre=0.5)
-    attack = module.FABAttack_PT(
-        model, norm=NORM_NAMES[points.norm], n_iter=steps, eps=FIRST_EPS, seed=seed, device=u.device
-    )
+    model, norm = RescaledScore(points, unit, centre=0.5), NORM_NAMES[points.norm]
+    attack = module.FABAttack_PT(model, norm=norm, n_iter=steps, eps=FIRST_EPS, seed=seed, device=u.device)
     attack.target_class = None
     with seeded(seed, u.device):
         found = attack.attack_single_run(u, points.labels(), use_rand_start=False, is_targeted=False)
@@ -103,7 +101,8 @@ def _run_foolbox(points: RescaledPoints, seed: int, attack: Callable[[Any], Any]
     foolbox = library("foolbox")
     if not len(points):
         return points.result(points.x)
-    model = foolbox.PyTorchModel(points.model(points.unit), bounds=(-HALF_WIDTH, HALF_WIDTH), device=points.X.device)
+    score = RescaledScore(points, points.unit, centre=0.0)
+    model = foolbox.PyTorchModel(score, bounds=(-HALF_WIDTH, HALF_WIDTH), device=points.X.device)
     with seeded(seed, points.X.device):
         u: Tensor = attack(foolbox.attacks).run(model, torch.zeros_like(points.x), points.labels())
     return points.result(u.detach() * points.unit[:, None])
@@ -122,22 +121,15 @@ def _projecting(attacks: Any) -> Any:
     return ProjectingFMN
 
 
-class PeerFunction(Protocol):
-    """The signature of the functions above; all take ``steps`` besides."""
-
-    def __call__(self, score: Score, X: Tensor, y: Tensor, *, norm: float | str = 2.0, seed: int = 0) -> AttackResult:
-        """Attack every row of ``X`` that is classified rightly."""
-
-
 @final
 @dataclass(frozen=True)
 class Peer:
-    """One minimal attack of another library, and the norms it is made for."""
+    """One minimal attack of another library, the norms it is made for, and the function above that runs it."""
 
     name: str
     library: str
     norms: tuple[float, ...]
-    function: PeerFunction
+    function: Callable[..., AttackResult]
 
 
 PEERS: dict[str, Peer] = {

@@ -84,10 +84,6 @@ class RescaledPoints:
             return -(self.label * logits)[:, None]
         return logits.gather(1, self.others) - logits.gather(1, self.label[:, None])
 
-    def model(self, unit: Tensor, *, centre: float = 0.0) -> RescaledScore:
-        """The rows' score as a module of u = centre + d / unit."""
-        return RescaledScore(self, unit, centre)
-
     def check(self, d: Tensor) -> tuple[Tensor, Tensor]:
         """Whether x + d, as it is in the dtype of X, changes the decision; and its true distance from x, float64.
 
@@ -128,7 +124,7 @@ class RescaledPoints:
 
 @final
 class RescaledScore(nn.Module):
-    """Logits (m, C) of all rows at once as a function of their own coordinates u (m, ...)."""
+    """Logits (m, C) of all rows at once as a function of their own coordinates u = centre + d / unit (m, ...)."""
 
     def __init__(self, points: RescaledPoints, unit: Tensor, centre: float) -> None:
         super().__init__()

@@ -16,7 +16,7 @@ from torch import Tensor
 from polyrelu.checks import checked, finite_number, whole_number
 from polyrelu.data import OrthonormalMixture
 from polyrelu.errors import InputError, require
-from polyrelu.nets import AverageClassifier, CentreClassifier, PolyReLUNet, unit_rows
+from polyrelu.nets import AverageClassifier, CentreClassifier, PolyReLUNet, as_polyrelu_net, unit_rows
 from polyrelu.robust.distance.sphere_ascent import NeuronSum, SupremumSearch
 
 HomogeneousNet = PolyReLUNet | AverageClassifier | CentreClassifier
@@ -104,12 +104,12 @@ def _answer(search: SupremumSearch, c: float, status: DistanceStatus) -> Distanc
 
 def neuron_sum_of(name: str, net: HomogeneousNet) -> NeuronSum:
     """The net as directions and coefficients in float64."""
-    if isinstance(net, AverageClassifier | CentreClassifier):
-        net = net.as_polyrelu_net()
-    shallow = isinstance(net, PolyReLUNet) and net.outputs == 1 and net.bias is None and net.centre is None
+    shallow = as_polyrelu_net(net)
+    if isinstance(shallow, PolyReLUNet) and shallow.outputs == 1 and shallow.bias is None and shallow.centre is None:
+        a = shallow.output.detach()[0].sign() * shallow.contributions()
+        return NeuronSum(unit_rows(shallow.weight)[0], a, shallow.p)
     wanted = "PolyReLUNet, AverageClassifier or CentreClassifier of one logit, without bias and centre"
-    require(shallow, name, type(net).__name__, wanted)
-    return NeuronSum(unit_rows(net.weight)[0], net.output.detach()[0].sign() * net.contributions(), net.p)
+    raise InputError(f"{name}={type(net).__name__}: expected {wanted}.")
 
 
 @checked

@@ -9,7 +9,6 @@ the search, at a cost that is bounded: |f(x) - f~(x)| <= sum_j |a_j| p |u_j - u~
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -56,22 +55,6 @@ class NeuronSum:
         return NeuronSum(self.U @ basis.T, self.a, self.p)
 
 
-class NetDifference(NamedTuple):
-    """E = c f - F."""
-
-    f: NeuronSum
-    F: NeuronSum
-    c: float
-
-    def values(self, X: Tensor) -> Tensor:
-        """E at each row."""
-        return self.c * self.f.values(X) - self.F.values(X)
-
-    def slopes(self, X: Tensor) -> Tensor:
-        """Gradients of E."""
-        return self.c * self.f.slopes(X) - self.F.slopes(X)
-
-
 def common_span(f: NeuronSum, F: NeuronSum) -> Tensor:
     """Orthonormal rows for all of F's directions and those f really uses (module docstring for "really")."""
     basis = orthonormal_basis(F.U, INDEPENDENT)
@@ -105,33 +88,35 @@ def starts(f: NeuronSum, F: NeuronSum, generator: torch.Generator) -> Tensor:
     return _unit(found[lengths(found, 2.0) > 1e-9])
 
 
-def ascend(E: NetDifference, X: Tensor, steps: int, generator: torch.Generator, inside: bool) -> tuple[Tensor, int]:
-    """Rows where |E| is locally largest, largest first, and how many points were evaluated.
+def ascend(
+    f: NeuronSum, F: NeuronSum, c: float, X: Tensor, steps: int, generator: torch.Generator, *, inside: bool
+) -> tuple[Tensor, int]:
+    """Rows where |c f - F| is locally largest, largest first, and how many points were evaluated.
 
-    X <- X + eta g/|g| back on the sphere (in the ball if ``inside``), kept only where |E| grows (so the answer is never
-    worse than a start); eta grows by 1.5 or shrinks by 0.4, for each row on its own. Below p = 2 every other gradient
-    is taken at a point eta away, which sees both sides of a kink. After a sixth of the steps only the best go on.
+    X <- X + eta g/|g| back on the sphere (in the ball if ``inside``), kept only where |c f - F| grows (so the answer is
+    never worse than a start); eta grows by 1.5 or shrinks by 0.4, for each row on its own. Below p = 2 every other
+    gradient is taken eta away, which sees both sides of a kink. After a sixth of the steps only the best go on.
     """
     sign = torch.ones(2 * len(X)).to(X)
     sign[len(X) :] = -1
     X = X.repeat(2, 1)
-    value, eta = sign * E.values(X), torch.full_like(sign, 0.1)
+    value, eta = sign * (c * f.values(X) - F.values(X)), torch.full_like(sign, 0.1)
     evaluations = len(X)
     for step in range(steps):
         if step == steps // 6:
             best = value.argsort(descending=True)[: max(32, len(X) // 8)]
             X, sign, value, eta = X[best], sign[best], value[best], eta[best]
         at = X
-        if min(E.f.p, E.F.p) < 2 and step % 2:
+        if min(f.p, F.p) < 2 and step % 2:
             noise = torch.randn(X.shape, generator=generator, dtype=torch.float64).to(X)
             at = X + eta[:, None] * _unit(noise)
-        g = sign[:, None] * E.slopes(at)
+        g = sign[:, None] * (c * f.slopes(at) - F.slopes(at))
         if not inside:
             g = g - (g * X).sum(dim=1, keepdim=True) * X
         moved = X + eta[:, None] * _unit(g)
         length = lengths(moved, 2.0)[:, None]
         moved = moved / (length.clamp(min=1) if inside else length)
-        found = sign * E.values(moved)
+        found = sign * (c * f.values(moved) - F.values(moved))
         better = found > value
         X, value = torch.where(better[:, None], moved, X), torch.where(better, found, value)
         eta = torch.where(better, 1.5 * eta, 0.4 * eta).clamp(max=0.5)
@@ -176,10 +161,10 @@ class SupremumSearch:
 
     def climb_at(self, c: float) -> None:
         """Search for the largest |c f - F| from all starts and the ends of earlier climbs."""
-        ends, spent = ascend(NetDifference(*self.small, c), self.pool, ASCENT_STEPS, self.generator, self.leans)
+        ends, spent = ascend(*self.small, c, self.pool, ASCENT_STEPS, self.generator, inside=self.leans)
         self.pool = torch.cat([self.pool, ends[:KEPT_ENDS]])
         lifted = lift(ends[:KEPT_ENDS], self.basis, self.generator)
-        tops, more = ascend(NetDifference(self.f, self.F, c), lifted, FINAL_STEPS, self.generator, inside=False)
+        tops, more = ascend(self.f, self.F, c, lifted, FINAL_STEPS, self.generator, inside=False)
         self.evaluations += spent + more
         self.add(tops)
 

@@ -41,11 +41,7 @@ from polyrelu.robust.external.readers import affine_layer, call_with_feature_nam
 Prove = partial[Bracket]
 
 CONSTANT = 100.0  # the input s that carries biases, at most, in units of the longest row; s is a power of two below it
-REACHES = (
-    10.0,
-    1e4,
-    1e8,
-)  # how far hidden layers after a map are proven, in units of the longest row, one after another
+REACHES = (10.0, 1e4, 1e8)  # how far hidden layers after a map are proven, in units of the longest row, in turn
 
 
 def as_module(model: Any, X_like: Any = None) -> nn.Module:

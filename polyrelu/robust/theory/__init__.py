@@ -1,28 +1,26 @@
 """Bounds, probabilities and radii of the papers as functions."""
 
 from polyrelu.robust.theory.bounds import (
+    HALF_GAP,
     average_attacked_accuracy,
     average_attacked_bound,
     average_clean_bound,
+    average_critical_radius,
     average_robust_accuracy,
     bayes_robust_bound,
     centre_clean_bound,
+    centre_critical_radius,
     centre_robust_bound,
     closeness_bound,
     closeness_radius,
-    impossibility_bound,
-    span_robust_bound,
-    trained_radius,
-)
-from polyrelu.robust.theory.radii import (
-    HALF_GAP,
-    average_critical_radius,
-    centre_critical_radius,
     feature_averaging_radius,
     feature_decoupling_radius,
     flip_radius,
     hand_built_radii,
+    impossibility_bound,
     lipschitz_radius,
+    span_robust_bound,
+    trained_radius,
     universal_perturbation_bound,
     universal_perturbation_samples,
 )
