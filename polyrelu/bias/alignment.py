@@ -170,14 +170,9 @@ def alignment_field(
     """
     fits = W.ndim == 2 and W.shape[1] == data.dim
     require(fits, "W", f"shape {tuple(W.shape)}", f"shape (h, {data.dim}), one row per neuron")
-    weight = label_weights(data, target)
-    return field_sum(
-        data,
-        unit_rows(W)[0],
-        finite_number("p", p, least=1),
-        preprocess or cosine_preprocess(p),
-        lambda rows: weight[rows, None],
-    )
+    weight, p = label_weights(data, target), finite_number("p", p, least=1)
+    preprocess = preprocess or cosine_preprocess(p)
+    return field_sum(data, unit_rows(W)[0], p, preprocess, lambda rows: weight[rows, None])
 
 
 @checked

@@ -23,8 +23,6 @@ from polyrelu.errors import InputError, require
 class Correlation:
     """Cosines of some rows, sorted by group, and exact mean cosines of all rows.
 
-    Attributes
-    ----------
     matrix : (m, m) float64, cosines of the rows ``index`` (m,), which are sorted by group
     group : (m,) the group of each, 0..G-1; names : what the groups are called, ``y=+1`` or ``cluster 3``
     means : (G, G) mean cosine over all pairs i != j; NaN on the diagonal for a group of one row
@@ -72,7 +70,7 @@ def correlation(data: Dataset, centre: bool = True, most: int = 2000, seed: int 
         live = length > 1e-12 * rows.double().norm(dim=1)
         Z, own = Z[live] / length[live, None], group[start : start + len(rows)][live]
         sums.index_add_(0, own, Z)
-        counts.index_add_(0, own, torch.ones_like(length[live]))
+        counts += own.bincount(minlength=len(names))
         number = start + live.nonzero()[:, 0]
         chosen = torch.isin(number, drawn)
         shown.append(Z[chosen])

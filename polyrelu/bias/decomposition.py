@@ -210,9 +210,8 @@ def decompose(
     require(bool(share.isfinite().all()), "net", "all neurons are 0", "a neuron that is not 0")
     outside, samples = (None, None) if X is None else sample_coefficients(rows, X, neurons, first)
     even = torch.ones(len(M)).double() if weights is None else torch.as_tensor(weights).double()
-    require(
-        tuple(even.shape) == (len(M),) and bool((even > 0).all()), "weights", even.tolist(), f"{len(M)} numbers > 0"
-    )
+    good = tuple(even.shape) == (len(M),) and bool((even > 0).all())
+    require(good, "weights", even.tolist(), f"{len(M)} numbers > 0")
     return Decomposition(
         coefficients,
         log_size,

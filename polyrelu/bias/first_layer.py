@@ -57,24 +57,12 @@ def neurons_of(net: torch.nn.Module | Tensor | Neurons) -> Neurons:
     if isinstance(net, PolyReLUNet):
         u, log_r = unit_rows(net.weight)
         log_r = log_r + net.log_scale + net.log_balance
-        return Neurons(
-            u,
-            log_r,
-            net.log_contributions(),
-            _voted(net.output),
-            lambda X: net.preprocess(X.double()),
-            keeps_initial_part=net.p > 1,
-        )
+        size, votes = net.log_contributions(), _voted(net.output)
+        return Neurons(u, log_r, size, votes, lambda X: net.preprocess(X.double()), keeps_initial_part=net.p > 1)
     if isinstance(net, TwoLayer):
         u, log_r = unit_rows(net.weight)
-        log_v = net.output.detach().double().norm(dim=0).log()
-        return Neurons(
-            u,
-            log_r,
-            log_v + (net.p if isinstance(net, PlainPolyNet) else 1) * log_r,
-            _voted(net.output),
-            Tensor.double,
-        )
+        log_v, p = net.output.detach().double().norm(dim=0).log(), net.p if isinstance(net, PlainPolyNet) else 1
+        return Neurons(u, log_r, log_v + p * log_r, _voted(net.output), Tensor.double)
     if isinstance(net, FixedOutputNet):
         u, log_r = unit_rows(net.weight)
         return Neurons(u, log_r, log_r, net.signs.double(), Tensor.double)
@@ -127,9 +115,8 @@ def sample_coefficients(
     blocks = [X] if isinstance(X, Tensor) else (block for _, block in X.blocks(4096))
     n, R = len(X), rows[:0]
     for block in blocks:
-        require(
-            block.ndim == 2 and block.shape[1] == rows.shape[1], "X.shape", tuple(block.shape), f"(n, {rows.shape[1]})"
-        )
+        fits = block.ndim == 2 and block.shape[1] == rows.shape[1]
+        require(fits, "X.shape", tuple(block.shape), f"(n, {rows.shape[1]})")
         R = torch.linalg.qr(torch.cat([R, neurons.preprocess(block)]), mode="r").R
     basis = orthonormal_basis(R, max(R.shape) * torch.finfo(torch.float64).eps)
     rest = rows - (rows @ basis.T) @ basis

@@ -115,7 +115,9 @@ def unit_norm_net(net: nn.Module, X: Tensor, groups: Groups | None = None) -> Un
     found = layers(net, X, groups)
     twin = copy.deepcopy(net).double().eval()
     polar = margin_gradients.neurons(twin)
-    logs = _log_norms(twin, polar)
+    logs = {name: unit_rows(parameter.reshape(1, -1))[1][0] for name, parameter in twin.named_parameters()}
+    if polar is not None:
+        logs |= {"weight": _log_norm(polar.log_r), "output": _log_norm(polar.log_s)}
     norms = [_log_norm(torch.stack([logs[name] for name in layer.parameters])) for layer in found]
     log_rho = float(_log_norm(torch.stack(norms)))
     require(math.isfinite(log_rho), "|theta|", math.exp(log_rho), "finite weights that are not all 0")
@@ -132,15 +134,8 @@ def unit_norm_net(net: nn.Module, X: Tensor, groups: Groups | None = None) -> Un
     return UnitNormNet(twin.requires_grad_(False), found, tuple(float(norm) for norm in norms), log_rho, polar)
 
 
-def _log_norms(net: nn.Module, polar: Polar | None) -> dict[str, Tensor]:
-    """log of the Euclidean norm of every parameter."""
-    logs = {name: unit_rows(parameter.reshape(1, -1))[1][0] for name, parameter in net.named_parameters()}
-    if polar is not None:
-        logs |= {"weight": _log_norm(polar.log_r), "output": _log_norm(polar.log_s)}
-    return logs
-
-
 def _log_norm(logs: Tensor) -> Tensor:
+    """log of the Euclidean norm of numbers given by their logs."""
     return (2 * logs).logsumexp(0) / 2
 
 
@@ -191,9 +186,8 @@ def _degree(net: nn.Module, names: tuple[str, ...], X: Tensor) -> float | None:
     """k with f(c w) = c^k f(w) for every factor c and row of X; None if there is none."""
     parameters = dict(net.named_parameters())
     with torch.no_grad():
-        f, *scaled = (
-            functional_call(net, {name: c * parameters[name] for name in names}, (X,)) for c in (1.0, *FACTORS)
-        )
+        weights = ({name: c * parameters[name] for name in names} for c in (1.0, *FACTORS))
+        f, *scaled = (functional_call(net, given, (X,)) for given in weights)
     size = float(f.abs().max())
     require(0 < size < math.inf, "f(X)", f"{size:g} on all rows", "finite answers that are not all 0; give other rows")
     k = round(math.log2(float(scaled[0].abs().max()) / size or 1e-300), 9)

@@ -45,12 +45,8 @@ from polyrelu.nets import (
 )
 
 MAX_ENUMERATED = 8  # neurons up to which all activation patterns are tried
-LARGEST_SLOPES = {"sigmoid": 0.25, "gelu": 1.1290}  # sup |phi'|, rounded up; 1 for every other activation of an MLP
-CONSTANTS: dict[type[nn.Module], float] = {
-    **dict.fromkeys((nn.ReLU, nn.Tanh, nn.Softplus, nn.Flatten, nn.Identity), 1.0),
-    nn.Sigmoid: 0.25,
-    nn.GELU: 1.1290,
-}
+LARGEST_SLOPES = {"sigmoid": 0.25, "gelu": 1.1290}  # sup |phi'|, rounded up; 1 for every other activation
+ELEMENTWISE = (nn.ReLU, nn.Tanh, nn.Softplus, nn.Sigmoid, nn.GELU, nn.Flatten, nn.Identity)
 
 
 @final
@@ -299,8 +295,8 @@ def filter_norm(weight: Tensor, side: int) -> float:
 
 
 def _layer(name: str, module: nn.Module) -> float:
-    if type(module) in CONSTANTS:
-        return CONSTANTS[type(module)]
+    if type(module) in ELEMENTWISE:
+        return LARGEST_SLOPES.get(type(module).__name__.lower(), 1.0)
     if isinstance(module, nn.LeakyReLU):
         return max(1.0, abs(module.negative_slope))
     if isinstance(module, nn.Linear):
@@ -309,9 +305,8 @@ def _layer(name: str, module: nn.Module) -> float:
         return math.sqrt(math.prod(module.kernel_size)) * _norm(module.weight.flatten(1))  # a pixel is in k k patches
     if isinstance(module, nn.MaxPool2d) and module.stride == module.kernel_size and module.dilation == 1:
         return 1.0
-    raise InputError(
-        f"net: layer {name}, {module}, has no Lipschitz bound here; expected layers such as Linear or ReLU."
-    )
+    what = f"layer {name}, {module}, has no Lipschitz bound here"
+    raise InputError(f"net: {what}; expected layers such as Linear or ReLU.")
 
 
 def _norm(weight: Tensor) -> float:

@@ -35,8 +35,6 @@ Blocks = Callable[[], Iterator[Tensor]]
 class Simplicity:
     """The best linear map of a net on the rows of a data set, and what it misses.
 
-    Attributes
-    ----------
     map : (C, D) float64, C = 1 for one logit; offset : (C,), zero if none was asked for
     residual : |f - A x - b| / |f| on the rows; NaN where it is not determined (no more rows than free directions)
     agreement : share of rows on which f and the map give the same class (sign, or largest logit)

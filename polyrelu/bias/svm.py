@@ -32,8 +32,6 @@ MAX_PASSES, MAX_STEPS = 200, 10_000  # never reached; against endless loops by r
 class SVM:
     """The widest slab between two classes: y_i (<direction, x_i> + bias) >= margin, equal on the support.
 
-    Attributes
-    ----------
     direction : (D,) float64, of norm 1; with a counted bias the pair (direction, bias) has norm 1
     bias : 0 for a separator through the origin
     margin : > 0
@@ -71,7 +69,7 @@ def svm_direction(data: Dataset, bias: bool | str = False, tol: float = 1e-10) -
     face, share = torch.empty(0, dtype=torch.int64), working.Z.new_empty(0)
     for _ in range(MAX_PASSES):
         face, share = _nearest(working, face, share, tol)
-        support = _Rows(*(field[face] for field in working))
+        support = working.take(face)
         p, level = _levels(support, share)
         if float(p.norm()) <= TOUCHING * float(support.Z.norm(dim=1).amax()):
             where = "" if bias else " through the origin; bias=True allows an offset"
@@ -80,10 +78,8 @@ def svm_direction(data: Dataset, bias: bool | str = False, tol: float = 1e-10) -
         beyond = ~torch.isin(found.number, support.number)
         if not bool((found.deficit[beyond] > tol * p.square().sum()).any()):
             break
-        working = _Rows(*(torch.cat([a, b[beyond]]) for a, b in zip(support, found, strict=True)))
-        face = torch.arange(len(face))
-    order = support.number.argsort()
-    support = _Rows(*(field[order] for field in support))
+        working, face = _Rows.joined([support, found.take(beyond)]), torch.arange(len(face))
+    support = support.take(support.number.argsort())
     w, b, multipliers = _on_face(support, free)
     residual = points.residual(support, w, b, multipliers)
     size = float(w.norm())
@@ -124,6 +120,15 @@ class _Rows(NamedTuple):
     number: Tensor
     deficit: Tensor
 
+    def take(self, index: Tensor) -> _Rows:
+        """Those at these places, or where a mask is true."""
+        return _Rows(*(field[index] for field in self))
+
+    @classmethod
+    def joined(cls, parts: list[_Rows]) -> _Rows:
+        """One after another."""
+        return cls(*(torch.cat(fields) for fields in zip(*parts, strict=True)))
+
 
 class _Points:
     """z_i = y_i x_i of a data set, block by block; shifted to the middle for a free bias, (x, 1) for a counted one."""
@@ -148,11 +153,11 @@ class _Points:
             hull = (y < 0).long() * self.free
             Z = self.signed(rows, y)
             block = _Rows(Z, hull, torch.arange(start, start + len(rows)), level[hull] - Z @ p)
-            best = [
-                _largest_deficit([*best[h : h + 1], _Rows(*(field[hull == h] for field in block))], EXTRA_ROWS // hulls)
-                for h in range(hulls)
-            ]
-        return _Rows(*(torch.cat(fields) for fields in zip(*best, strict=True)))
+            for h in range(hulls):
+                rows_of_hull = _Rows.joined([*best[h : h + 1], block.take(hull == h)])
+                most = min(EXTRA_ROWS // hulls, len(rows_of_hull.deficit))
+                best[h : h + 1] = [rows_of_hull.take(rows_of_hull.deficit.topk(most).indices)]
+        return _Rows.joined(best)
 
     def residual(self, face: _Rows, w: Tensor, b: float, multipliers: Tensor) -> float:
         """The largest relative violation of the KKT conditions at (w, b, lambda), over all rows of the data."""
@@ -167,12 +172,6 @@ class _Points:
         return max(parts)
 
 
-def _largest_deficit(parts: list[_Rows], most: int) -> _Rows:
-    joined = _Rows(*(torch.cat(fields) for fields in zip(*parts, strict=True)))
-    keep = joined.deficit.topk(min(most, len(joined.deficit))).indices
-    return _Rows(*(field[keep] for field in joined))
-
-
 def _levels(face: _Rows, share: Tensor) -> tuple[Tensor, Tensor]:
     """p = sum_i share_i z_i, and the mean of <z_i, p> over each hull."""
     p = share @ face.Z
@@ -183,13 +182,12 @@ def _nearest(rows: _Rows, face: Tensor, share: Tensor, tol: float) -> tuple[Tens
     """min |sum_i s_i z_i| over s >= 0 that add up to 1 in each hull: the rows with s_i > 0, and s there."""
     Z, hull = rows.Z, rows.hull
     if not len(face):  # the shortest row of each hull
-        face = torch.stack(
-            [torch.where(hull == h, Z.norm(dim=1), torch.inf).argmin() for h in sorted(set(hull.tolist()))]
-        )
+        lengths = Z.norm(dim=1)
+        face = torch.stack([torch.where(hull == h, lengths, torch.inf).argmin() for h in sorted(set(hull.tolist()))])
         share = torch.ones(len(face), dtype=torch.float64)
     batch, length = 0, math.inf
     for _ in range(MAX_STEPS):
-        p, level = _levels(_Rows(*(field[face] for field in rows)), share)
+        p, level = _levels(rows.take(face), share)
         deficit = level[hull] - Z @ p
         deficit[face] = -torch.inf
         now = float(p.norm())

@@ -46,9 +46,8 @@ class UniversalRadii:
     @property
     def direction(self) -> Tensor:
         """d0 (D,), for two classes: x - y r d0 (y = +1 for the first class) is the attack."""
-        require(
-            len(self.classes) == 2, "classes", len(self.classes), "two; of several, each pair has its own direction"
-        )
+        count = len(self.classes)
+        require(count == 2, "classes", count, "two; of several, each pair has its own direction")
         return unit_rows(self.sums[:1] - self.sums[1:])[0][0]
 
     @property
@@ -69,9 +68,8 @@ def class_sums(centres: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
 def steps_to_classes(classes: Tensor, sums: Tensor, y: Tensor) -> list[tuple[Tensor, Tensor]]:
     """For every class b: (b, S_b - S_own) for points labelled ``y`` (n,), as (n, D); 0 for points of class b itself."""
     own = (y[:, None] == classes).to(sums) @ sums
-    return [
-        (label, torch.where((y == label)[:, None], 0.0, row - own)) for label, row in zip(classes, sums, strict=True)
-    ]
+    pairs = zip(classes, sums, strict=True)
+    return [(label, torch.where((y == label)[:, None], 0.0, row - own)) for label, row in pairs]
 
 
 @checked
@@ -99,11 +97,10 @@ def universal(centres: Tensor, labels: Tensor, net: Score | None = None, *, samp
         here = torch.where(other_class, torch.minimum(meet, vanish).clamp(min=0), torch.inf)
         predicted = torch.minimum(predicted, here)
         if net is not None and measured is not None and bool(other_class.any()):
+            X, y, away = centres[other_class], labels[other_class], direction[other_class]
             farthest = 4 * torch.linalg.vector_norm(centred[other_class], dim=1)
-            measured[other_class] = torch.minimum(
-                measured[other_class],
-                flip_radii(net, centres[other_class], labels[other_class], direction[other_class], farthest, samples),
-            )
+            flips = flip_radii(net, X, y, away, farthest, samples)
+            measured[other_class] = torch.minimum(measured[other_class], flips)
     return UniversalRadii(classes, sums, predicted, measured)
 
 
@@ -119,13 +116,11 @@ def flip_radii(net: Score, X: Tensor, y: Tensor, direction: Tensor, farthest: Te
     def broken(r: Tensor) -> Tensor:
         Z = X.double()[:, None] + r[:, :, None] * direction.double()[:, None]
         Z = Z.reshape(-1, X.shape[1]).to(dtype)
-        flat = torch.cat([answer(net, Z[start : start + BLOCK], "net") for start in range(0, len(Z), BLOCK)])
+        flat = torch.cat([answer(net, part, "net") for part in torch.split(Z, BLOCK)])
         return (margin_of(flat, y.repeat_interleave(r.shape[1])) <= 0).reshape(r.shape)
 
     grid = torch.linspace(0, 1, samples + 1, dtype=torch.float64, device=X.device)
-    crossed = torch.cat(
-        [broken(farthest[:, None] * grid[start : start + 64]) for start in range(0, len(grid), 64)], dim=1
-    )
+    crossed = torch.cat([broken(farthest[:, None] * part) for part in torch.split(grid, 64)], dim=1)
     first = crossed.int().argmax(dim=1)
     low, high = farthest * grid[(first - 1).clamp(min=0)], farthest * grid[first]
     for _ in range(60):

@@ -79,7 +79,9 @@ def _one(name: str, value: Any, check: Check, expected: str) -> Any:
 @functools.cache
 def _checks_of(thing: Any) -> Mapping[str, tuple[Check, str]]:
     """Check and words for every parameter or field whose annotation says something that can be checked."""
-    found = {}
+    found: dict[str, tuple[Check, str]] = {}
+    for base in reversed(getattr(thing, "__bases__", ())):  # a dataclass has the fields of its bases
+        found |= _checks_of(base)
     module = inspect.getmodule(thing)
     names = {**vars(typing), **(vars(module) if module else {}), **getattr(thing, "__globals__", {})}
     for name, annotation in inspect.get_annotations(thing).items():

@@ -1,10 +1,10 @@
 """Attacks: at a given radius, or of minimal norm. All give upper bounds on the radius, never a proof."""
 
-from polyrelu.robust.attacks.adapters import AtRadius, Minimal
 from polyrelu.robust.attacks.apgd import APGD, SparseAPGD
 from polyrelu.robust.attacks.boundary import BoundaryWalk
 from polyrelu.robust.attacks.carlini_wagner import CarliniWagner
 from polyrelu.robust.attacks.centre_directions import CentreToCentre, UniversalDirection
+from polyrelu.robust.attacks.combined import AtRadius, Minimal, strongest
 from polyrelu.robust.attacks.contract import Attack, MinimalAttack, RadiusAttack
 from polyrelu.robust.attacks.convex_concave import (
     ConvexConcave,
@@ -27,7 +27,6 @@ from polyrelu.robust.attacks.nearest_boundary import (
 )
 from polyrelu.robust.attacks.pgd import PGD, FrankWolfe, PublishedPGD
 from polyrelu.robust.attacks.starts import Anchor, LikeliestRivals, Nearest, Random, Start, Towards, Zero
-from polyrelu.robust.attacks.strongest import strongest
 from polyrelu.robust.attacks.task import CROSS_ENTROPY, EXPONENTIAL, MARGIN, TARGETED, AttackTask, Loss
 
 ATTACKS: dict[str, Attack] = {

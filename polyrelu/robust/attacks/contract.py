@@ -68,10 +68,8 @@ class Attack(ABC):
         """
 
     def _norm(self, norm: float | str) -> float:
-        value = check_norm(norm)
-        require(
-            value in self.norms, "norm", norm, f"{' or '.join(f'{n:g}' for n in self.norms)} for {type(self).__name__}"
-        )
+        value, known = check_norm(norm), " or ".join(f"{one:g}" for one in self.norms)
+        require(value in self.norms, "norm", norm, f"{known} for {type(self).__name__}")
         return value
 
 

@@ -3,7 +3,6 @@
 foolbox and pyautoattack are imported when a peer is first run; this subpackage imports without them.
 """
 
-from polyrelu.robust.crosscheck.check import CrossCheck, cross_check
-from polyrelu.robust.crosscheck.peers import LIBRARIES, PEERS, Peer, library
+from polyrelu.robust.crosscheck.peers import LIBRARIES, PEERS, CrossCheck, Peer, cross_check, library
 
 __all__ = ["LIBRARIES", "PEERS", "CrossCheck", "Peer", "cross_check", "library"]

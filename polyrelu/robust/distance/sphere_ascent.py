@@ -182,7 +182,6 @@ class SupremumSearch:
         low, high = 0.0, float(2 * F.abs().max() / f.abs().max().clamp(min=1e-300))  # beyond, c = 0 is better
         for _ in range(200):
             third = (high - low) / 3
-            low, high = (
-                (low, high - third) if self.highest(low + third) <= self.highest(high - third) else (low + third, high)
-            )
+            left = self.highest(low + third) <= self.highest(high - third)
+            low, high = (low, high - third) if left else (low + third, high)
         return low, self.highest(low)

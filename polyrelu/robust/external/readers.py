@@ -127,12 +127,11 @@ def _perceptron(model: Any) -> Iterator[nn.Module]:
     require(one, "model", f"MLPClassifier of {model.n_outputs_} {model.out_activation_} outputs", "one label a row")
     layers = list(zip(model.coefs_, model.intercepts_, strict=True))
     require(len(layers) == model.n_layers_ - 1, "coefs_", len(layers), f"{model.n_layers_ - 1}, as n_layers_ says")
-    for number, (weight, bias) in enumerate(layers):
-        yield affine_layer(
-            stored_numbers(weight, "coefs_").T, bias, logits if number == len(layers) - 1 else weight.shape[1]
-        )
-        if number < len(layers) - 1:
-            yield ACTIVATIONS[model.activation]()
+    *hidden, (weight, bias) = layers
+    for inner, shift in hidden:
+        yield affine_layer(stored_numbers(inner, "coefs_").T, shift, inner.shape[1])
+        yield ACTIVATIONS[model.activation]()
+    yield affine_layer(stored_numbers(weight, "coefs_").T, bias, logits)
 
 
 def svm_layers(model: Any) -> Iterator[nn.Module]:
@@ -245,9 +244,8 @@ def stored_numbers(value: Any, name: str) -> Any:
 
 def affine_layer(weight: Any, bias: Any, logits: int) -> nn.Linear:
     """x -> weight x + bias with ``logits`` outputs; bias None: none."""
-    rows, shift = (
-        torch.from_numpy(stored_numbers(0.0 if part is None else part, "weights")) for part in (weight, bias)
-    )
+    given = (weight, 0.0 if bias is None else bias)
+    rows, shift = (torch.from_numpy(stored_numbers(part, "weights")) for part in given)
     fits = rows.ndim == 2 and len(rows) == logits and shift.numel() in (1, logits)
     shapes = f"{tuple(rows.shape)} and {tuple(shift.shape)}"
     require(fits, "weights", shapes, f"({logits}, D) and ({logits},), as its classes_ say; {QUERY}")

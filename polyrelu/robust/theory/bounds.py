@@ -171,10 +171,9 @@ def trained_radius(alpha: float, p: float, C: float) -> float:
 
 def _signal(dim: int, clusters: int, alpha: float) -> float:
     """D/(alpha^2 K)."""
-    require(
-        whole_number("dim", dim) >= whole_number("clusters", clusters, least=2), "dim", dim, f"at least K={clusters}"
-    )
-    return whole_number("dim", dim) / (_square("alpha", alpha) * whole_number("clusters", clusters, least=2))
+    D, K = whole_number("dim", dim), whole_number("clusters", clusters, least=2)
+    require(D >= K, "dim", dim, f"at least K={clusters}")
+    return D / (_square("alpha", alpha) * K)
 
 
 def _square(name: str, value: float) -> float:
