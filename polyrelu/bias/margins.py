@@ -195,15 +195,14 @@ def margin_history(trajectory: Trajectory, layers: Groups | None = None, toleran
     tolerance = finite_number("tolerance", tolerance, least=0)
     history, settings = trajectory.history, trajectory.settings
     require(len(history.clock) > 0, "trajectory", "no recorded moments", "a run with at least one")
-    log_rho, min_margin = (getattr(history, name, None) for name in ("log_rho", "min_margin"))
-    recorded = log_rho is not None and min_margin is not None and np.size(log_rho) == len(history.clock)
-    require(recorded and "samples" in settings, "trajectory", "no margins recorded", "one made by this version")
-    loss, log_rho, q = settings["loss"], np.asarray(log_rho, np.float64), np.asarray(min_margin, np.float64)
+    log_rho, q = (np.asarray(getattr(history, name, ()), np.float64) for name in ("log_rho", "min_margin"))
+    recorded = log_rho.size == q.size == len(history.clock) and "samples" in settings
+    require(recorded, "trajectory", "no margins recorded", "one made by this version")
     degree = math.fsum(layer.degree for layer in homogeneity.layers(trajectory.net, groups=layers))
     with np.errstate(divide="ignore", over="ignore"):
         normalised = np.sign(q) * np.exp(np.log(np.abs(q)) - degree * log_rho)
     normalised[(q == 0) & (degree * log_rho < -700)] = np.nan
-    smoothed = smoothed_log_margin(history.log_loss + math.log(settings["samples"]), log_rho, degree, loss)
+    smoothed = smoothed_log_margin(history.log_loss + math.log(settings["samples"]), log_rho, degree, settings["loss"])
     never = bool(np.isnan(smoothed).all())
     return MarginHistory(
         log_rho=log_rho,

@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple, final
+from typing import final
 
 import torch
 from torch import Tensor, nn
@@ -28,6 +28,7 @@ from polyrelu.errors import InputError, require
 from polyrelu.nets import LeakyReLUNet, PolyReLUNet
 
 Blocks = Callable[[], Iterator[Tensor]]
+Logits = Callable[[Tensor], Tensor]
 
 
 @final
@@ -65,24 +66,25 @@ def simplicity(net: nn.Module, data: Dataset, *, offset: bool = False, probes: i
     """
     whole_number("probes", probes, 0)
     seed_number("seed", seed)
-    f = _CentredLogits(net)
+    f = _centred_logits(net)
 
     def rows() -> Iterator[Tensor]:
         return (block.double() for _, block in data.blocks())
 
-    fit = _fit_linear(f, rows, offset)
-    centre = f.centre(data.dim)
+    solution, values, residual, agreement = _fit_linear(f, rows, offset)
+    known = getattr(net, "centre", None)
+    centre = torch.zeros(data.dim, dtype=torch.float64) if known is None else known.double()
     even = odd = 0.0
     at_centre = f(centre[None])
-    for X, ahead in zip(rows(), fit.values, strict=True):
+    for X, ahead in zip(rows(), values, strict=True):
         back = f(2 * centre - X)
         even += float((ahead + back - 2 * at_centre).square().sum())
         odd += float((ahead - back).square().sum())
     return Simplicity(
-        map=fit.solution[: data.dim].T,
-        offset=fit.solution[data.dim] if offset else torch.zeros_like(fit.solution[0]),
-        residual=fit.residual,
-        agreement=fit.agreement,
+        map=solution[: data.dim].T,
+        offset=solution[data.dim] if offset else torch.zeros_like(solution[0]),
+        residual=residual,
+        agreement=agreement,
         evenness=math.sqrt(even / odd) if odd > 0 else math.inf if even > 0 else 0.0,
         probe_residual=_probe_residual(f, data, offset, probes, seed) if probes else None,
     )
@@ -101,36 +103,27 @@ def odd_map(net: nn.Module) -> Tensor:
     raise InputError(f"net={type(net).__name__}: expected a LeakyReLUNet, or a PolyReLUNet with p = 1.")
 
 
-class _CentredLogits:
+def _centred_logits(net: nn.Module) -> Logits:
     """f as (n, C) in float64, C = 1 for one logit; several logits add up to zero."""
+    tensors = net.state_dict().values()
+    dtype = next((t.dtype for t in tensors if t.is_floating_point()), torch.float64)
 
-    def __init__(self, net: nn.Module) -> None:
-        self.net = net
-        tensors = net.state_dict().values()
-        self.dtype = next((t.dtype for t in tensors if t.is_floating_point()), torch.float64)
-
-    def __call__(self, X: Tensor) -> Tensor:
+    def logits(X: Tensor) -> Tensor:
         with torch.no_grad():
-            logits = answer(self.net, X.to(self.dtype), "net").double()
-        return logits[:, None] if logits.ndim == 1 else logits - logits.mean(dim=1, keepdim=True)
+            found = answer(net, X.to(dtype), "net").double()
+        return found[:, None] if found.ndim == 1 else found - found.mean(dim=1, keepdim=True)
 
-    def centre(self, dim: int) -> Tensor:
-        centre = getattr(self.net, "centre", None)
-        return torch.zeros(dim, dtype=torch.float64) if centre is None else centre.double()
+    return logits
 
 
-class _LinearFit(NamedTuple):
-    """argmin_B sum_i |f(x_i) - B x_i|^2, B = ``solution``^T, x_i with a 1 appended where there is an offset."""
+def _fit_linear(f: Logits, blocks: Blocks, offset: bool) -> tuple[Tensor, list[Tensor], float, float]:
+    """B^T = argmin sum_i |f(x_i) - B x_i|^2, x_i with a 1 appended for an offset; f(x_i), residual and agreement."""
 
-    solution: Tensor
-    values: list[Tensor]
-    residual: float
-    agreement: float
+    def rows() -> Iterator[Tensor]:
+        return (torch.cat([X, X.new_ones(len(X), 1)], dim=1) if offset else X for X in blocks())
 
-
-def _fit_linear(f: _CentredLogits, blocks: Blocks, offset: bool) -> _LinearFit:
     values = [f(X) for X in blocks()]
-    gram = sum(X.T @ X for X in _with_constant(blocks, offset))
+    gram = sum(X.T @ X for X in rows())
     assert isinstance(gram, Tensor)
     eigenvalues, vectors = torch.linalg.eigh(gram)
     kept = eigenvalues > eigenvalues[-1] * len(gram) * 2.0**-52
@@ -138,25 +131,21 @@ def _fit_linear(f: _CentredLogits, blocks: Blocks, offset: bool) -> _LinearFit:
     B = gram.new_zeros(len(gram), values[0].shape[1])
     for _ in range(2):  # the second time corrects the first
         slope = torch.zeros_like(B)
-        for X, target in zip(_with_constant(blocks, offset), values, strict=True):
+        for X, target in zip(rows(), values, strict=True):
             slope += X.T @ (target - X @ B)
         B = B + V @ (V.T @ slope)
-    fitted = torch.cat([X @ B for X in _with_constant(blocks, offset)])
+    fitted = torch.cat([X @ B for X in rows()])
     target = torch.cat(values)
     require(bool(target.any()), "net", "0 on every row", "a net that is not zero on the data")
     residual = float((target - fitted).norm() / target.norm()) if len(target) > int(kept.sum()) else math.nan
-    return _LinearFit(B, values, residual, float((_predicted(target) == _predicted(fitted)).double().mean()))
+    return B, values, residual, float((_predicted(target) == _predicted(fitted)).double().mean())
 
 
 def _predicted(logits: Tensor) -> Tensor:
     return logits[:, 0] > 0 if logits.shape[1] == 1 else logits.argmax(dim=1)
 
 
-def _with_constant(blocks: Blocks, offset: bool) -> Iterator[Tensor]:
-    return (torch.cat([X, X.new_ones(len(X), 1)], dim=1) if offset else X for X in blocks())
-
-
-def _probe_residual(f: _CentredLogits, data: Dataset, offset: bool, probes: int, seed: int) -> float:
+def _probe_residual(f: Logits, data: Dataset, offset: bool, probes: int, seed: int) -> float:
     """The residual on N(m, S) probes, drawn block by block, the same each time."""
     n, dim = len(data), data.dim
     m = sum((X.double().sum(dim=0) for _, X in data.blocks()), torch.zeros(dim, dtype=torch.float64)) / n
@@ -173,4 +162,4 @@ def _probe_residual(f: _CentredLogits, data: Dataset, offset: bool, probes: int,
             size = min(1024, probes - start)
             yield m + torch.randn(size, dim, generator=source, dtype=torch.float64) @ root.T
 
-    return _fit_linear(f, blocks, offset).residual
+    return _fit_linear(f, blocks, offset)[2]

@@ -10,7 +10,7 @@ from typing import final
 import torch
 from torch import Tensor
 
-from polyrelu.checks import checked, seed_number, whole_number
+from polyrelu.checks import checked, seed_number, whole_number, whole_numbers
 from polyrelu.data import Dataset
 from polyrelu.errors import InputError, require
 
@@ -104,8 +104,7 @@ def estimate_subclasses(
     origin : (D,) origin of the directions, e.g. the centre a net subtracts; 0 by default
     """
     seed_number("seed", seed)
-    for name, value in (("most", most), ("rows", rows), ("splits", splits)):
-        whole_number(name, value, 1)
+    whole_numbers(least=1, most=most, rows=rows, splits=splits)
     classes = present_classes(data)
     requested = _requested_counts(count, classes, data)
     shift = torch.zeros(data.dim) if origin is None else torch.as_tensor(origin).detach()

@@ -13,7 +13,7 @@ from typing import Literal, final
 import torch
 from torch import Tensor
 
-from polyrelu.checks import checked, finite_number, whole_number
+from polyrelu.checks import checked, finite_number, whole_number, whole_numbers
 from polyrelu.data import OrthonormalMixture
 from polyrelu.errors import InputError, require
 from polyrelu.nets import AverageClassifier, CentreClassifier, PolyReLUNet, as_polyrelu_net, unit_rows
@@ -142,8 +142,7 @@ def published_dist(
     vectors, ``steps`` steps, the largest difference at the end. The mean over the batch makes g small and the guard
     1e-7 then shortens the step: for p > 1 in high dimension it reports far too little. Kept for comparison.
     """
-    for name, value in (("batches", batches), ("size", size), ("steps", steps)):
-        whole_number(name, value)
+    whole_numbers(batches=batches, size=size, steps=steps)
     c = published_c(f, F, mixture, seed=seed)
     generator = torch.Generator().manual_seed(seed)
     best, argmax = -1.0, torch.zeros(f.dim, dtype=f.dtype)
