@@ -6,25 +6,8 @@ from polyrelu.robust.attacks.carlini_wagner import CarliniWagner
 from polyrelu.robust.attacks.centre_directions import CentreToCentre, UniversalDirection
 from polyrelu.robust.attacks.combined import AtRadius, Minimal, strongest
 from polyrelu.robust.attacks.contract import Attack, MinimalAttack, RadiusAttack
-from polyrelu.robust.attacks.convex_concave import (
-    ConvexConcave,
-    Perturbations,
-    lifted_perturbations,
-    shortest_steps,
-    verified,
-)
+from polyrelu.robust.attacks.convex_concave import ConvexConcave
 from polyrelu.robust.attacks.decision import DecisionScore, decision_attack
-from polyrelu.robust.attacks.nearest_boundary import (
-    BoundaryPoints,
-    ClassTerms,
-    class_terms,
-    convex_concave_steps,
-    likeliest_rivals,
-    nearest_boundary_points,
-    power_root,
-    project_on_linearised,
-    ray_to_boundary,
-)
 from polyrelu.robust.attacks.pgd import PGD, FrankWolfe, PublishedPGD
 from polyrelu.robust.attacks.starts import Anchor, LikeliestRivals, Nearest, Random, Start, Towards, Zero
 from polyrelu.robust.attacks.task import CROSS_ENTROPY, EXPONENTIAL, MARGIN, TARGETED, AttackTask, Loss
@@ -57,11 +40,9 @@ __all__ = [
     "AtRadius",
     "Attack",
     "AttackTask",
-    "BoundaryPoints",
     "BoundaryWalk",
     "CarliniWagner",
     "CentreToCentre",
-    "ClassTerms",
     "ConvexConcave",
     "DecisionScore",
     "FrankWolfe",
@@ -70,7 +51,6 @@ __all__ = [
     "Minimal",
     "MinimalAttack",
     "Nearest",
-    "Perturbations",
     "PublishedPGD",
     "RadiusAttack",
     "Random",
@@ -79,16 +59,6 @@ __all__ = [
     "Towards",
     "UniversalDirection",
     "Zero",
-    "class_terms",
-    "convex_concave_steps",
     "decision_attack",
-    "lifted_perturbations",
-    "likeliest_rivals",
-    "nearest_boundary_points",
-    "power_root",
-    "project_on_linearised",
-    "ray_to_boundary",
-    "shortest_steps",
     "strongest",
-    "verified",
 ]

@@ -6,15 +6,8 @@ import torch
 from torch import Tensor
 
 from polyrelu.nets import PolyReLUNet
-from polyrelu.robust.attacks import (
-    Perturbations,
-    class_terms,
-    convex_concave_steps,
-    lifted_perturbations,
-    power_root,
-    ray_to_boundary,
-    verified,
-)
+from polyrelu.robust.attacks.convex_concave import Perturbations, lifted_perturbations, verified
+from polyrelu.robust.attacks.nearest_boundary import class_terms, convex_concave_steps, power_root, ray_to_boundary
 from polyrelu.robust.core.margin import margin_of
 from polyrelu.robust.core.norms import unit
 from polyrelu.robust.core.reduced_net import ReducedNet, ReducedRows

@@ -15,7 +15,8 @@ import torch
 from torch import Tensor
 
 from polyrelu.nets import ReadOut
-from polyrelu.robust.attacks import Perturbations, nearest_boundary_points, shortest_steps, verified
+from polyrelu.robust.attacks.convex_concave import Perturbations, shortest_steps, verified
+from polyrelu.robust.attacks.nearest_boundary import nearest_boundary_points
 from polyrelu.robust.bracketing.strategies import (
     STARTS,
     Bounds,

@@ -11,20 +11,9 @@ import torch
 from torch import Tensor, nn
 
 from polyrelu.nets import PolyReLUNet
-from polyrelu.robust.attacks import (
-    Anchor,
-    AttackTask,
-    BoundaryPoints,
-    BoundaryWalk,
-    Perturbations,
-    Random,
-    Start,
-    Towards,
-    Zero,
-    lifted_perturbations,
-    likeliest_rivals,
-    nearest_boundary_points,
-)
+from polyrelu.robust.attacks import Anchor, AttackTask, BoundaryWalk, Random, Start, Towards, Zero
+from polyrelu.robust.attacks.convex_concave import Perturbations, lifted_perturbations
+from polyrelu.robust.attacks.nearest_boundary import BoundaryPoints, likeliest_rivals, nearest_boundary_points
 from polyrelu.robust.bracketing.fallback_search import attack_through_proof, search_along_directions
 from polyrelu.robust.certify.branch_and_bound import certify
 from polyrelu.robust.certify.contract import Budget, Job

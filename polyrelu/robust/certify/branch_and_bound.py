@@ -26,7 +26,8 @@ import torch
 from torch import Tensor
 
 from polyrelu.nets import PolyReLUNet
-from polyrelu.robust.attacks import lifted_perturbations, nearest_boundary_points, project_on_linearised
+from polyrelu.robust.attacks.convex_concave import lifted_perturbations
+from polyrelu.robust.attacks.nearest_boundary import nearest_boundary_points, project_on_linearised
 from polyrelu.robust.certify.contract import Budget, Certificate, Job, silent
 from polyrelu.robust.certify.lipschitz import LipschitzConstants
 from polyrelu.robust.certify.root_relaxation import Ball, boxed

@@ -7,7 +7,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from polyrelu.robust.attacks import ClassTerms, class_terms
+from polyrelu.robust.attacks.nearest_boundary import ClassTerms, class_terms
 from polyrelu.robust.core.reduced_net import ReducedNet, ReducedRows
 from polyrelu.robust.core.relaxation import MU, Relaxation, Solution, solve
 

@@ -20,7 +20,8 @@ from polyrelu.robust import (
     lengths,
     margin_of,
 )
-from polyrelu.robust.attacks import lifted_perturbations, nearest_boundary_points
+from polyrelu.robust.attacks.convex_concave import lifted_perturbations
+from polyrelu.robust.attacks.nearest_boundary import nearest_boundary_points
 from polyrelu.robust.certify import certify
 from polyrelu.robust.core import reduce
 

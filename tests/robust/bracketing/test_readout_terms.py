@@ -7,7 +7,7 @@ import torch
 
 from polyrelu.nets import PolyReLUNet, ReadOut
 from polyrelu.robust import Budget, bracket
-from polyrelu.robust.attacks import Perturbations
+from polyrelu.robust.attacks.convex_concave import Perturbations
 from polyrelu.robust.bracketing.readout import raise_by_next_subclasses
 from polyrelu.robust.certify.contract import Job
 

@@ -8,7 +8,8 @@ import torch
 from polyrelu.data import read
 from polyrelu.nets import CentreClassifier, PolyReLUNet, relu_power
 from polyrelu.robust import QUICK_DIRECTIONS, BracketStatus, bracket, margin_of, quadratic_radius
-from polyrelu.robust.attacks import lifted_perturbations, nearest_boundary_points
+from polyrelu.robust.attacks.convex_concave import lifted_perturbations
+from polyrelu.robust.attacks.nearest_boundary import nearest_boundary_points
 from polyrelu.robust.certify import krylov, krylov_radius
 from polyrelu.robust.certify.lipschitz import ScaledNet
 from polyrelu.robust.certify.quadratic import QuadraticRows, SpanCoordinates
