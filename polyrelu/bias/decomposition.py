@@ -142,10 +142,10 @@ class Decomposition:
             verdict = NO_OWN_COEFFICIENT
         elif explained < (1 + self.coefficients.shape[1] / self.dim) / 2:
             verdict = OUTSIDE_SPAN
+        elif score <= 0.25:
+            verdict = CLASS_AVERAGES
         else:
-            verdict = (
-                CLASS_AVERAGES if score <= 0.25 else SINGLE_CENTRES if score >= 0.75 and effective <= 1.5 else MIXTURE
-            )
+            verdict = SINGLE_CENTRES if score >= 0.75 and effective <= 1.5 else MIXTURE
         other, largest, own = map(self._mean, self.other_and_own())
         ratios = (other / own, largest / own) if own > 0 else (math.nan, math.nan)
         averaging = self._mean(self.averaging_ratios())

@@ -94,7 +94,7 @@ class SparseAPGD(GradientAttack, RadiusAttack):
         every = max(int(0.04 * steps), 1)
         for step in range(1, steps + 1):
             size = g.abs()
-            place = _place(entries / CUT, Z)
+            place = (entries / CUT).long().clamp(1, Z.shape[1])[:, None] - 1  # rank of the last entry that counts
             least = size.topk(int(place.max()) + 1, dim=1).values.gather(1, place)
             sparse = torch.where(size >= least, g.sign(), 0.0)
             Z = _onto(task, Z - eta[:, None] * sparse / sparse.abs().sum(dim=1, keepdim=True).clamp(min=1), radius)
@@ -114,11 +114,6 @@ class SparseAPGD(GradientAttack, RadiusAttack):
 def _entries(task: AttackTask, Z: Tensor) -> Tensor:
     """|z - x|_0 of each row."""
     return (task.X != Z).sum(dim=1).to(Z)
-
-
-def _place(count: Tensor, Z: Tensor) -> Tensor:
-    """The rank (n, 1) of the last of ``count`` entries."""
-    return count.long().clamp(1, Z.shape[1])[:, None] - 1
 
 
 def _onto(task: AttackTask, Z: Tensor, radius: Tensor) -> Tensor:
