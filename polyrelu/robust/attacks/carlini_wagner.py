@@ -38,7 +38,6 @@ class CarliniWagner(GradientAttack, MinimalAttack):
     norms = (2.0,)
 
     def __post_init__(self) -> None:
-        """Check the settings."""
         super().__post_init__()
         positive_numbers(rate=self.rate, first=self.first)
         require(self.kappa >= 0, "kappa", self.kappa, "a number >= 0")

@@ -29,7 +29,6 @@ class CentreAttack(MinimalAttack):
     samples: int = 64
 
     def __post_init__(self) -> None:
-        """Check the settings."""
         super().__post_init__()
         centres, labels = self.centres, self.labels
         require((centres is None) == (labels is None), "centres, labels", "only one of them", "both or neither")

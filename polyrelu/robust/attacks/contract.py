@@ -279,7 +279,6 @@ class GradientAttack(Attack):
     starts: tuple[Start, ...] = (Zero(), Towards())
 
     def __post_init__(self) -> None:
-        """Check the settings."""
         super().__post_init__()
         whole_number("starts", len(self.starts))
 

@@ -38,7 +38,6 @@ class ClassTerms:
     opposite_constant: Tensor
 
     def __getitem__(self, keep: Tensor) -> ClassTerms:
-        """The rows named by ``keep``."""
         return ClassTerms(self.own[keep], self.opposite[keep], self.own_constant[keep], self.opposite_constant[keep])
 
 

@@ -29,7 +29,6 @@ class PGD(GradientAttack, RadiusAttack):
     last: float = 1e-3
 
     def __post_init__(self) -> None:
-        """Check the settings."""
         super().__post_init__()
         require(0 < self.last <= 1, "last", self.last, "a number in (0, 1]")
 
@@ -96,7 +95,6 @@ class PublishedPGD(RadiusAttack):
     norms = (2.0,)
 
     def __post_init__(self) -> None:
-        """Check the settings."""
         super().__post_init__()
         positive_numbers(step=self.step, guard=self.guard)
 

@@ -68,7 +68,6 @@ class Towards(Start):
     samples: int = 8
 
     def __post_init__(self) -> None:
-        """Check the settings."""
         check_fields(self, least=0)
 
     def anchors(self, task: AttackTask) -> Iterator[Anchor]:

@@ -100,7 +100,7 @@ def fab(
     attack = module.FABAttack_PT(model, norm=norm, n_iter=steps, eps=FIRST_EPS, seed=seed, device=u.device)
     attack.target_class = None
     with seeded(seed, u.device):
-        found = attack.attack_single_run(u, points.labels(), use_rand_start=False, is_targeted=False)
+        found = attack.attack_single_run(u, points.labels, use_rand_start=False, is_targeted=False)
     return points.result((found.detach().flatten(1) - 0.5).to(unit.dtype) * unit[:, None])
 
 
@@ -111,7 +111,7 @@ def _run_foolbox(points: RescaledPoints, seed: int, attack: Callable[[Any], Any]
     score = RescaledScore(points, points.unit, centre=0.0)
     model = foolbox.PyTorchModel(score, bounds=(-HALF_WIDTH, HALF_WIDTH), device=points.X.device)
     with seeded(seed, points.X.device):
-        u: Tensor = attack(foolbox.attacks).run(model, torch.zeros_like(points.x), points.labels())
+        u: Tensor = attack(foolbox.attacks).run(model, torch.zeros_like(points.x), points.labels)
     return points.result(u.detach() * points.unit[:, None])
 
 

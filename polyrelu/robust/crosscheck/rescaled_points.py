@@ -49,6 +49,7 @@ class RescaledPoints:
         self.classes = 2 if logits.ndim == 1 else logits.shape[1]
         self.right = margin_of(logits, self.y) > 0
         self.x, self.label = self.X[self.right], self.y[self.right]
+        self.labels = torch.full((len(self),), self.classes - 1, dtype=torch.int64, device=self.X.device)
         logits = logits[self.right]
         self.others: Tensor | None = None
         if logits.ndim == 2:
@@ -62,12 +63,7 @@ class RescaledPoints:
         self.unit = self._unit(margin)
 
     def __len__(self) -> int:
-        """Number of rows to attack."""
         return len(self.x)
-
-    def labels(self) -> Tensor:
-        """The label of every row: the own class is the last logit."""
-        return torch.full((len(self),), self.classes - 1, dtype=torch.int64, device=self.X.device)
 
     def logits_at(self, x: Tensor) -> Tensor:
         """The score at ``x``, differentiable in ``x`` alone: the net's own gradients are not touched."""
