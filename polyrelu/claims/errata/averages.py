@@ -9,11 +9,10 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from polyrelu.bias import flip_radii
+from polyrelu.claims import Measured, Profile, experiment
 from polyrelu.claims.errata import sizes
-from polyrelu.claims.experiment import Measured, experiment
 from polyrelu.claims.lpll25.nets import trained_pair
 from polyrelu.claims.lpll25.sizes import NEVER, RECIPES
-from polyrelu.claims.profile import Profile
 from polyrelu.claims.setups.mixture_nets import TEST_SEED
 from polyrelu.data import OrthonormalMixture, parse_clusters
 from polyrelu.nets import AverageClassifier, FixedOutputNet, unit_rows

@@ -8,10 +8,8 @@ import torch
 from torch import Tensor
 
 from polyrelu.bias import alignment_field, alignment_speed, tangent_part
+from polyrelu.claims import Measured, Profile, Quantity, experiment
 from polyrelu.claims.errata import sizes
-from polyrelu.claims.experiment import Measured, experiment
-from polyrelu.claims.profile import Profile
-from polyrelu.claims.quantity import Quantity
 from polyrelu.claims.setups.mixture_nets import untrained
 from polyrelu.data import OrthonormalMixture
 from polyrelu.nets import CentreClassifier, PolyReLUNet, unit_rows

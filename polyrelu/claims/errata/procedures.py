@@ -6,10 +6,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from polyrelu.claims import Measured, Profile, Quantity, Values, experiment
 from polyrelu.claims.errata import sizes
-from polyrelu.claims.experiment import Measured, experiment
-from polyrelu.claims.profile import Profile
-from polyrelu.claims.quantity import Quantity, Values
 from polyrelu.claims.setups.digit_nets import images
 from polyrelu.claims.setups.mixture_nets import TEST_SEED, trained
 from polyrelu.claims.setups.sizes import SIX_FOUR

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from polyrelu.claims.profile import Profile
+from polyrelu.claims import Profile
 from polyrelu.claims.setups.sizes import MixtureSize
 
 IMAGE_INPUTS: Mapping[Profile, int] = {"quick": 64, "paper": 784}

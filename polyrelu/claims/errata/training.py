@@ -9,10 +9,9 @@ import numpy as np
 import torch
 
 from polyrelu.bias import alignment, kkt
+from polyrelu.claims import Key, Measured, Profile, Quantity, Values, experiment
 from polyrelu.claims.errata import sizes
-from polyrelu.claims.experiment import Measured, experiment
-from polyrelu.claims.profile import Profile
-from polyrelu.claims.quantity import Key, Quantity, Values, located
+from polyrelu.claims.quantity import located
 from polyrelu.claims.setups import digit_nets
 from polyrelu.claims.setups.biased_nets import with_ones
 from polyrelu.claims.setups.digit_nets import Head, accuracy, published_accuracy

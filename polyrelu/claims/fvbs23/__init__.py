@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from polyrelu.claims.profile import Profile
+from polyrelu.claims import Profile
 
 
 class ClustersSize(NamedTuple):

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from polyrelu.claims.claim import Claim, Standing, at_least, near
+from polyrelu.claims import Claim, Quantity, Standing, at_least, filled, near
 from polyrelu.claims.fvbs23 import CLUSTERS
-from polyrelu.claims.profile import filled
-from polyrelu.claims.quantity import Quantity
 
 CLAIMS: tuple[Claim, ...] = (
     Claim(

@@ -10,10 +10,8 @@ import math
 import torch
 
 from polyrelu.bias import kkt
-from polyrelu.claims.experiment import Measured, experiment
+from polyrelu.claims import Measured, Profile, Values, experiment
 from polyrelu.claims.fvbs23 import CLUSTERS
-from polyrelu.claims.profile import Profile
-from polyrelu.claims.quantity import Values
 from polyrelu.claims.setups.biased_nets import flip_lengths, trained, with_ones
 from polyrelu.claims.setups.mixture_nets import TEST_SEED
 from polyrelu.claims.setups.power_law import slope

@@ -5,10 +5,8 @@ from __future__ import annotations
 import math
 from functools import partial
 
-from polyrelu.claims.claim import Check, Claim, Standing, at_least, at_most, near
+from polyrelu.claims import Check, Claim, Profile, Quantity, Standing, at_least, at_most, filled, near
 from polyrelu.claims.ll20 import MARGIN_BY_RATE, MODELS, sizes
-from polyrelu.claims.profile import Profile, filled
-from polyrelu.claims.quantity import Quantity
 
 said = partial(Claim, paper="LL20", standing=Standing.PRINTED)
 toy = partial(

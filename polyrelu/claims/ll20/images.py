@@ -18,10 +18,8 @@ import torch
 from torch import nn
 
 from polyrelu.bias import layers, margin_history, margins
-from polyrelu.claims.experiment import Measured, experiment
+from polyrelu.claims import Key, Measured, Profile, Quantity, Values, experiment
 from polyrelu.claims.ll20 import sizes
-from polyrelu.claims.profile import Profile
-from polyrelu.claims.quantity import Key, Quantity, Values
 from polyrelu.claims.setups.digit_nets import accuracy
 from polyrelu.claims.setups.needs import needs_mnist
 from polyrelu.data import Dataset, read

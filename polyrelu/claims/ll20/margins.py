@@ -17,10 +17,8 @@ import numpy as np
 import torch
 
 from polyrelu.bias import kkt, lipschitz_radius, margin_history, monotone
-from polyrelu.claims.experiment import Measured, experiment
+from polyrelu.claims import Measured, Profile, Values, experiment
 from polyrelu.claims.ll20 import sizes
-from polyrelu.claims.profile import Profile
-from polyrelu.claims.quantity import Values
 from polyrelu.claims.setups import mixture_nets
 from polyrelu.claims.setups.sizes import SIX_FOUR
 from polyrelu.data import Dataset, OrthonormalMixture

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from polyrelu.claims.profile import Profile
+from polyrelu.claims import Profile
 
 # the toy: a two-layer net on twenty points
 POINTS = 20

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from polyrelu.claims.claim import Claim, Standing, at_least, at_most
+from polyrelu.claims import Claim, Quantity, Standing, at_least, at_most, filled
 from polyrelu.claims.llwa21 import MIRRORED, SLABS
-from polyrelu.claims.profile import filled
-from polyrelu.claims.quantity import Quantity
 
 LEAKY = "{width} neurons of slope .5, start 1e-4, logistic loss to 1e-1000"
 

@@ -14,9 +14,8 @@ import torch
 from torch.nn import functional
 
 from polyrelu.bias import margins, odd_map, simplicity
-from polyrelu.claims.experiment import Measured, experiment
+from polyrelu.claims import Measured, Profile, experiment
 from polyrelu.claims.llwa21 import MIRRORED, SLABS
-from polyrelu.claims.profile import Profile
 from polyrelu.data import Dataset, SymmetricSeparable
 from polyrelu.data.synthetic import REACH
 from polyrelu.nets import LeakyReLUNet, PolyReLUNet

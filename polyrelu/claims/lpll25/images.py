@@ -24,13 +24,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from polyrelu.claims.experiment import Measured, experiment
+from polyrelu.claims import Key, Measured, Profile, Quantity, Values, experiment
 from polyrelu.claims.lpll25 import sizes
 from polyrelu.claims.lpll25.image_nets import embedding, halved, needs, pictures, trained
 from polyrelu.claims.lpll25.pgd import pgd
 from polyrelu.claims.lpll25.sizes import CLEAN, LOGIT, ODDS, OWN, READ_OUT, STRONGEST, SUM, TEN, TWO, ImageTask
-from polyrelu.claims.profile import Profile
-from polyrelu.claims.quantity import Key, Quantity, Values
 from polyrelu.data import Dataset
 from polyrelu.nets import FixedOutputNet, GroupedNet
 from polyrelu.robust.attacks import strongest

@@ -15,10 +15,8 @@ from torch import Tensor
 from torch.nn import functional
 
 from polyrelu.bias import svm_direction
-from polyrelu.claims.experiment import Measured, experiment
+from polyrelu.claims import Key, Measured, Profile, Quantity, experiment
 from polyrelu.claims.lpll25 import sizes
-from polyrelu.claims.profile import Profile
-from polyrelu.claims.quantity import Key, Quantity
 from polyrelu.claims.setups.mixture_nets import TEST_SEED
 from polyrelu.data import Dataset, OrthonormalMixture
 from polyrelu.nets import LogisticRegression, NearestCentre

@@ -19,13 +19,11 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy, normalize
 
 from polyrelu.bias import decompose
-from polyrelu.claims.experiment import Measured, experiment
+from polyrelu.claims import Key, Measured, Profile, Quantity, experiment
 from polyrelu.claims.lpll25 import sizes
 from polyrelu.claims.lpll25.nets import Pair, TwoSidedNet, radii, right, trained_pair
 from polyrelu.claims.lpll25.pgd import pgd
 from polyrelu.claims.lpll25.sizes import AVERAGED, DECOUPLED, LARGEST, OWN, READ_OUT, SUMMED
-from polyrelu.claims.profile import Profile
-from polyrelu.claims.quantity import Key, Quantity
 from polyrelu.data import Dataset, OrthonormalMixture
 from polyrelu.nets import AverageClassifier, CentreClassifier
 

@@ -21,9 +21,9 @@ from typing import final
 import torch
 from torch import Tensor, nn
 
+from polyrelu.claims import Profile
 from polyrelu.claims.lpll25 import sizes
 from polyrelu.claims.lpll25.sizes import AVERAGED, LARGEST, NEVER, SUMMED, Recipe
-from polyrelu.claims.profile import Profile
 from polyrelu.claims.setups.mixture_nets import TEST_SEED
 from polyrelu.data import Dataset, OrthonormalMixture
 from polyrelu.nets import READOUTS, FixedOutputNet, GroupedNet, PolyReLUNet

@@ -15,12 +15,10 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from polyrelu.bias import decompose
-from polyrelu.claims.experiment import Measured, experiment
+from polyrelu.claims import Key, Measured, Profile, Quantity, Values, experiment
 from polyrelu.claims.lpll25 import sizes
 from polyrelu.claims.lpll25.nets import TwoSidedNet, radii, trained_pair
 from polyrelu.claims.lpll25.sizes import AVERAGED, NETS
-from polyrelu.claims.profile import Profile
-from polyrelu.claims.quantity import Key, Quantity, Values
 from polyrelu.claims.setups.power_law import slope
 from polyrelu.data import Dataset, OrthonormalMixture
 

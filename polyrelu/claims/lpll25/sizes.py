@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, final
 
-from polyrelu.claims.profile import Profile
+from polyrelu.claims import Profile
 from polyrelu.claims.setups.sizes import MixtureSize
 
 # the two nets of the orthonormal mixture; the one trained on clusters with either binary read-out

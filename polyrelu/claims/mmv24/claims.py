@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from polyrelu.claims.claim import Check, Claim, Standing, at_least, at_most
+from polyrelu.claims import Check, Claim, Quantity, Standing, at_least, at_most
 from polyrelu.claims.mmv24 import ALIGNED, FALLEN
-from polyrelu.claims.quantity import Quantity
 
 TOY = "two unit points in the plane, 50 neurons, balanced start 1e-6, gradient descent at 2e-3, mean exponential loss"
 ORDER = (

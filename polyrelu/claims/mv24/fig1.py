@@ -32,8 +32,7 @@ def picture(profile: Profile, seed: int, p: int) -> Measured:
     every: dict[str, Any] = {"merge": False, "drop": False}  # every neuron is integrated, whatever it sees
     first = flow(start, data, until=Until(loss=ALIGNED), **every)
     last = flow(first.net, data, until=Until(loss=GROWN), after=first, **every)
-    nets = (start, first.net, last.net)
-    aligned, grown = nets[1:]
+    aligned, grown = first.net, last.net
     assert isinstance(aligned, PolyReLUNet) and isinstance(grown, PolyReLUNet)
     found = alignment(grown, data)
     averages = grown.directions() @ mixture.class_averages.T  # of the centres, not of the sample
@@ -57,8 +56,7 @@ def picture(profile: Profile, seed: int, p: int) -> Measured:
             "log contributions": net.log_contributions().tolist(),
             "signs": net.output[0].sign().tolist(),
         }
-        for net in nets
-        if isinstance(net, PolyReLUNet)
+        for net in (start, aligned, grown)
     ]
     points: dict[str, Any] = {"points": data.rows().tolist(), "labels": data.y.tolist()}
     goals = {"centres": mixture.centres.tolist(), "averages": mixture.class_averages.tolist()}

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from polyrelu.claims.claim import Check, Claim, Standing, Verdict, at_least, at_most, near
+from polyrelu.claims import Check, Claim, Quantity, Standing, Verdict, at_least, at_most, filled, near
 from polyrelu.claims.mv25 import FIG7, sizes
-from polyrelu.claims.profile import filled
-from polyrelu.claims.quantity import Quantity
 
 FIG2 = filled(
     "D={dim}, {positive}+{negative} clusters, α={alpha}, n={samples}, width {width}, {points} points. pReLU and ReLU "

@@ -16,10 +16,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from polyrelu.claims.experiment import Measured, experiment
+from polyrelu.claims import Key, Measured, Profile, Quantity, Values, experiment
 from polyrelu.claims.mv25 import sizes
-from polyrelu.claims.profile import Profile
-from polyrelu.claims.quantity import Key, Quantity, Values
 from polyrelu.claims.setups.mixture_nets import untrained
 from polyrelu.claims.setups.sizes import MixtureSize
 from polyrelu.data import Dataset, OrthonormalMixture

@@ -18,11 +18,9 @@ from dataclasses import replace
 import torch
 from torch import nn
 
-from polyrelu.claims.experiment import Measured, experiment
+from polyrelu.claims import Key, Measured, Profile, Quantity, Values, experiment
 from polyrelu.claims.mv25 import sizes
 from polyrelu.claims.mv25.sizes import GAUSSIAN, HALF, MODELS
-from polyrelu.claims.profile import Profile
-from polyrelu.claims.quantity import Key, Quantity, Values
 from polyrelu.claims.setups.mixture_nets import FLOW_TIME, TEST_SEED, proven_for_bayes, sorted_radii
 from polyrelu.data import Dataset, OrthonormalMixture
 from polyrelu.nets import MLP, BayesClassifier, LogisticRegression, PlainPolyNet, PolyReLUNet, TanhNet

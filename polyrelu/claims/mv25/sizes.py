@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from polyrelu.claims.profile import Profile
+from polyrelu.claims import Profile
 from polyrelu.claims.setups.sizes import MixtureSize
 
 GAUSSIAN, HALF = "pReLU, Gaussian start", "MLP(4), half start"  # beside the others: starts are not published

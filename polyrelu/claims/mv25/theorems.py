@@ -11,11 +11,9 @@ import math
 import torch
 from torch import Tensor
 
-from polyrelu.claims.experiment import Measured, experiment
+from polyrelu.claims import Measured, Profile, Values, experiment
 from polyrelu.claims.mv25 import sizes
 from polyrelu.claims.mv25.phases import distances
-from polyrelu.claims.profile import Profile
-from polyrelu.claims.quantity import Values
 from polyrelu.claims.setups.mixture_nets import TEST_SEED
 from polyrelu.claims.setups.power_law import slope
 from polyrelu.data import OrthonormalMixture

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from polyrelu.claims.claim import Check, Claim, Standing, at_most
-from polyrelu.claims.quantity import Quantity
+from polyrelu.claims import Check, Claim, Quantity, Standing, at_most
 
 SLOPE = "slope of log c/sqrt(d) against log d"
 

@@ -10,9 +10,7 @@ from collections.abc import Mapping
 
 import torch
 
-from polyrelu.claims.experiment import Measured, experiment
-from polyrelu.claims.profile import Profile
-from polyrelu.claims.quantity import Values
+from polyrelu.claims import Measured, Profile, Values, experiment
 from polyrelu.claims.setups.biased_nets import flip_lengths, trained, with_ones
 from polyrelu.claims.setups.power_law import slope
 from polyrelu.data import Dataset, NearlyOrthogonalSphere

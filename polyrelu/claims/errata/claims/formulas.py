@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from polyrelu.claims.claim import Claim, Standing, Verdict, at_least, at_most, near
+from polyrelu.claims import Claim, Quantity, Standing, Verdict, at_least, at_most, filled, near
 from polyrelu.claims.errata import sizes
-from polyrelu.claims.profile import filled
-from polyrelu.claims.quantity import Quantity
 
 contradiction = partial(Claim, standing=Standing.PRINTED, expects=Verdict.ARTEFACT)  # if not said otherwise
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 import math
 from functools import partial
 
-from polyrelu.claims.claim import Claim, Standing, Verdict, at_least, at_most, near
+from polyrelu.claims import Claim, Quantity, Standing, Verdict, at_least, at_most, filled, near
 from polyrelu.claims.errata import sizes
-from polyrelu.claims.profile import filled
-from polyrelu.claims.quantity import Quantity
 
 BROKEN = "share broken by one z of length 3√(d/k)"
 ROBUST = "robust accuracy by APGD-CE in l∞"

@@ -6,11 +6,9 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from polyrelu.claims.claim import Check, Claim, Standing, at_least, at_most
+from polyrelu.claims import Check, Claim, Profile, Quantity, Standing, at_least, at_most
 from polyrelu.claims.lpll25 import FIG3_IMAGES, sizes
 from polyrelu.claims.lpll25.sizes import ODDS, OWN, READ_OUT, STRONGEST, SUM, TEN, TWO, ImageTask
-from polyrelu.claims.profile import Profile
-from polyrelu.claims.quantity import Quantity
 
 ATTACK = "pixels in [0, 1], l2, 40 steps of PGD, and our strongest attack on the read-out at one radius"
 DIGITS = (

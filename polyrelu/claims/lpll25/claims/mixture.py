@@ -6,11 +6,9 @@ import math
 from functools import partial
 from typing import Any
 
-from polyrelu.claims.claim import Check, Claim, Standing, Verdict, at_least, at_most, near
+from polyrelu.claims import Check, Claim, Quantity, Standing, Verdict, at_least, at_most, filled, near
 from polyrelu.claims.lpll25 import FIG3, sizes
 from polyrelu.claims.lpll25.sizes import AVERAGED, DECOUPLED, LARGEST, NETS, OWN, READ_OUT, SUMMED
-from polyrelu.claims.profile import filled
-from polyrelu.claims.quantity import Quantity
 
 TRAINED = (
     "d = {dim}, 5+5 clusters with |μ| = √d and noise N(0, I), {samples} points, 5+5 neurons with biases (one a cluster "

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from polyrelu.claims.claim import Claim, Standing, at_least, at_most, near
+from polyrelu.claims import PROFILES, Claim, Quantity, Standing, at_least, at_most, filled, near
 from polyrelu.claims.lpll25 import sizes
-from polyrelu.claims.profile import PROFILES, filled
-from polyrelu.claims.quantity import Quantity
 
 TALK = "slides of a talk by Jian Li (2024)"
 
