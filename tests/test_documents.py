@@ -24,7 +24,7 @@ def test_files_and_links_exist(page):
 def test_tables_of_contributing_stand_where_it_says():
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     tables = re.findall(rf"`([A-Z_]{{3,}})` (?:in|of) `({PLACE})`", text)
-    assert {name for name, _ in tables} >= {"ATTACKS", "CERTIFICATES", "IMAGE_SETS", "RECIPES", "LISTS", "PAPERS"}
+    assert {name for name, _ in tables} >= {"ATTACKS", "CERTIFICATES", "IMAGE_SETS", "RECIPES", "FOLDERS", "PAPERS"}
     for name, place in tables:
         assert re.search(rf"^{name}\b.*=", (ROOT / place).read_text(encoding="utf-8"), re.MULTILINE), (name, place)
 

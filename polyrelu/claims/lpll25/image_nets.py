@@ -20,6 +20,8 @@ from polyrelu.data.images import cached
 from polyrelu.nets import MLP, ResNet
 from polyrelu.train import Until, descend
 
+RATE = 0.1  # of the ResNets, at first
+
 
 def pictures(task: ImageTask, seed: int) -> tuple[Dataset, Dataset]:
     """Images to train on and images to attack, with all their classes."""
@@ -53,16 +55,16 @@ def trained(task: ImageTask, data: Dataset, seed: int) -> nn.Module:
     return train(resnet, data, task.epochs, seed, shift=channels == 3).eval().requires_grad_(False)
 
 
-def train(net: ResNet, data: Dataset, epochs: int, seed: int = 0, rate: float = 0.1, shift: bool = False) -> ResNet:
+def train(net: ResNet, data: Dataset, epochs: int, seed: int = 0, shift: bool = False) -> ResNet:
     """Train ``net`` itself by the recipe above; ``shift``: images moved by up to 4 pixels and mirrored at random."""
     source = torch.Generator().manual_seed(seed)
-    optimiser = torch.optim.SGD(net.parameters(), lr=rate, momentum=0.9, nesterov=True, weight_decay=5e-4)
+    optimiser = torch.optim.SGD(net.parameters(), lr=RATE, momentum=0.9, nesterov=True, weight_decay=5e-4)
     total, done = epochs * math.ceil(len(data) / 128), 0
     net.train()
     for _ in range(epochs):
         for rows in torch.split(torch.randperm(len(data), generator=source), 128):
             for group in optimiser.param_groups:
-                group["lr"] = rate * (1 + math.cos(math.pi * done / total)) / 2
+                group["lr"] = RATE * (1 + math.cos(math.pi * done / total)) / 2
             X, y = net.images(data.gather(rows)), data.y[rows]
             logits = net(moved(X, source) if shift else X)
             loss = functional.softplus(-y * logits).mean() if data.binary else functional.cross_entropy(logits, y)

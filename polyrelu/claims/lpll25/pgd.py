@@ -13,6 +13,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
+STEPS = 40
+
 
 def pgd(
     loss: Callable[[Tensor], Tensor],
@@ -22,17 +24,16 @@ def pgd(
     start: Tensor | None = None,
     bounds: tuple[float, float] | None = None,
     smallest: float = 1e-12,
-    steps: int = 40,
 ) -> Tensor:
     """Where ``loss``, a number for each row, has been climbed to from ``start``, by default from X itself.
 
     ``smallest``: gradients that are shorter make shorter steps.
     """
     Z = X if start is None else start
-    for _ in range(steps):
+    for _ in range(STEPS):
         Z = Z.detach().requires_grad_()
         (slope,) = torch.autograd.grad(loss(Z).sum(), Z)
-        d = Z.detach() + 2.5 * radius / steps * normalize(slope, eps=smallest) - X
+        d = Z.detach() + 2.5 * radius / STEPS * normalize(slope, eps=smallest) - X
         Z = X + d * (radius / d.norm(dim=1, keepdim=True)).clamp(max=1)
         Z = Z if bounds is None else Z.clamp(*bounds)
     return Z.detach()

@@ -170,9 +170,9 @@ def _conserved(net: PolyReLUNet, data: Dataset, rate: float) -> tuple[float, flo
         return float((after - before).abs().max()), float((net.output.sign() != end.output.sign()).sum())
 
 
-def unit_nudge(dim: int, nudge: float = NUDGE) -> float:
-    """The d that turns w as ``nudge`` turns a w of length 1: d/(1-d) = sqrt(D) nudge/(1-nudge), |g| being sqrt(D)."""
-    reach = math.sqrt(dim) * nudge / (1 - nudge)
+def unit_nudge(dim: int) -> float:
+    """The d that turns w as NUDGE turns a w of length 1: d/(1-d) = sqrt(D) NUDGE/(1-NUDGE), |g| being sqrt(D)."""
+    reach = math.sqrt(dim) * NUDGE / (1 - NUDGE)
     return reach / (1 + reach)
 
 
