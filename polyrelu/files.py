@@ -46,15 +46,12 @@ def writing(out: str | Path, kept: str) -> Iterator[None]:
 
 def is_file(path: str | Path) -> bool:
     """Is there an ordinary file of this name? Names that no file can have are no error."""
-    return exists(path) and Path(path).is_file()
+    return os.path.isfile(path)  # noqa: PTH113 - pathlib raises an error at such names
 
 
 def exists(path: str | Path) -> bool:
     """Is there anything of this name?"""
-    try:
-        return Path(path).exists()
-    except (OSError, ValueError):
-        return False
+    return os.path.exists(path)  # noqa: PTH110
 
 
 def open_file(path: str | Path) -> IO[bytes]:

@@ -25,7 +25,7 @@ SHORTER, SIDE = 256, 224
 HEADINGS = ("file", "filename", "image", "name", "path")
 
 
-class UnreadableError(Exception):
+class UnreadableError(InputError):
     """A file that is no image, and why."""
 
 

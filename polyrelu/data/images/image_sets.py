@@ -49,11 +49,8 @@ def read_image_set(text: str) -> Dataset:
 
 def _mnist(split: str) -> tuple[torch.Tensor, torch.Tensor]:
     found = load_images("mnist")
-    kind, rows = {
-        "train": ("train", slice(50_000)),
-        "validation": ("train", slice(50_000, None)),
-        "test": ("test", slice(None)),
-    }[split]
+    kind = "test" if split == "test" else "train"
+    rows = {"train": slice(50_000), "validation": slice(50_000, None), "test": slice(None)}[split]
     return _tensors(found[f"{kind}_x"][rows], found[f"{kind}_y"][rows], 256)
 
 

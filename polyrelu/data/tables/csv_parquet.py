@@ -36,9 +36,8 @@ def csv_tables(path: Path, label: str | None, fine: str | None, takes: InputSche
     try:
         with path.open(encoding="utf-8-sig") as file:
             lines = (line for line in file if line.strip())
-            first = next(lines, None)
-            require(first is not None, "data", path, "rows of numbers, the file is empty")
-            assert first is not None
+            first = next(lines, "")
+            require(bool(first), "data", path, "rows of numbers, the file is empty")
             cells = [cell.strip() for cell in next(csv.reader([first]))]
             headed = _is_header(cells, label)
             size = max(1, CELLS // len(cells))
