@@ -77,9 +77,7 @@ _REGISTERED: dict[str, Experiment] = {}
 
 def together(experiment: Experiment, parts: Iterable[Measured]) -> Values:
     """The values of all parts of one seed, and what follows from them."""
-    values = Values()
-    for one in parts:
-        values.update(one.values)
+    values = Values(item for one in parts for item in one.values.items())
     return Values({**values, **experiment.combine(values)})
 
 

@@ -38,12 +38,8 @@ def impossibility(profile: Profile, seed: int) -> Measured:
     )
     attacked = [1 - float(curve(bracket(net, test.rows(), test.y)).attacked(HALF_GAP)) for net in nets]
     shares = [*attacked, *(broken_midway(score, test, mixture) for score in scores)]
-    return Measured(
-        {
-            Quantity("share broken within √2/2", of=name): share
-            for name, share in zip(sizes.CLASSIFIERS, shares, strict=True)
-        }
-    )
+    named = zip(sizes.CLASSIFIERS, shares, strict=True)
+    return Measured({Quantity("share broken within √2/2", of=name): share for name, share in named})
 
 
 def nearest_neighbour(data: Dataset) -> Score:

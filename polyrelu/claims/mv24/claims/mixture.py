@@ -68,14 +68,11 @@ def _centres(*chosen: float) -> tuple[Check, ...]:
     return (*aligned, *(Check(Quantity("median radius, certified", p=p), 0.67, 0.7172) for p in chosen))
 
 
-def _ends() -> tuple[Check, ...]:
-    """p = 1 at averages and 1/√10, p = 3 and 4 at centres and √2/2."""
-    first = (
-        at_least(Quantity("cosine to class averages", p=1), 0.99),
-        near(Quantity("median radius, attacked", p=1), 10**-0.5, 0.01),
-    )
-    return (*first, *_centres(3, 4))
-
+ENDS = (  # p = 1 at averages and 1/√10, p = 3 and 4 at centres and √2/2
+    at_least(Quantity("cosine to class averages", p=1), 0.99),
+    near(Quantity("median radius, attacked", p=1), 10**-0.5, 0.01),
+    *_centres(3, 4),
+)
 
 CLAIMS: tuple[Claim, ...] = (
     plotted(
@@ -189,7 +186,7 @@ CLAIMS: tuple[Claim, ...] = (
         published="averages at p = 1, centres for p > 2",
         settings=filled(f"{TRAINED}. p = {{powers}}; 40 points bracketed.", SIX_FOUR, powers=sizes.POWERS),
         experiment="mv24.neurons.powers",
-        checks={"quick": (*_ends(), *_centres(2.5)), "paper": _ends()},
+        checks={"quick": (*ENDS, *_centres(2.5)), "paper": ENDS},
         reason="At p = 2 neurons stay between: neither averages nor centres. p = 1.5 still learns averages.",
         shown=Quantity("median radius, certified", p=3),
     ),
