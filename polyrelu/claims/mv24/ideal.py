@@ -102,16 +102,17 @@ def one_direction(profile: Profile, seed: int) -> Measured:
 def fragility(profile: Profile, seed: int) -> Measured:
     """r50 of F for many K, proven from below and attacked from above: 1/sqrt(K)."""
     size = sizes.FRAGILITY[profile]
-    low, high = list[float](), list[float]()
+    r50 = {"proven": list[float](), "attacked": list[float]()}
     for clusters in size.K:
         mixture = mixture_of(size.dim or 2 * clusters, clusters, 0.1)
-        data = mixture.sample(size.points, seed=seed)
-        found = bracket(AverageClassifier(mixture.centres, mixture.labels), data.rows(), data.y, tol=1e-4)
-        low.append(curve(found).median_radius.lower)
-        high.append(curve(found).median_radius.upper)
-    off = max(abs(r * math.sqrt(k) - 1) for k, r in zip(size.K + size.K, low + high, strict=True))
-    slopes = {Quantity("slope of log r50 against log K", side=side): slope(size.K, r) for side, r in _sides(low, high)}
-    return Measured({**slopes, "largest |r50 √K - 1|": off}, {"K": list(size.K), "lower": low, "upper": high})
+        sample = mixture.sample(size.points, seed=seed)
+        found = bracket(AverageClassifier(mixture.centres, mixture.labels), sample.rows(), sample.y, tol=1e-4)
+        r50["proven"].append(curve(found).median_radius.lower)
+        r50["attacked"].append(curve(found).median_radius.upper)
+    off = max(abs(r * math.sqrt(k) - 1) for radii in r50.values() for k, r in zip(size.K, radii, strict=True))
+    slopes = {Quantity("slope of log r50 against log K", side=side): slope(size.K, r50[side]) for side in r50}
+    data = {"K": list(size.K), "lower": r50["proven"], "upper": r50["attacked"]}
+    return Measured({**slopes, "largest |r50 √K - 1|": off}, data)
 
 
 @experiment(repeats={"quick": 2, "paper": 5})
@@ -121,29 +122,25 @@ def resistance(profile: Profile, seed: int) -> Measured:
     values: dict[Key, float] = {}
     data: dict[str, list[float]] = {"K": [float(k) for k in size.K]}
     for p in (3, 4):
-        low, high, spare = list[float](), list[float](), list[float]()
+        r50, spare = {"proven": list[float](), "attacked": list[float]()}, list[float]()
         for clusters in size.K:
             for alpha in (0.01, 0.1):
                 mixture = mixture_of(size.dim, clusters, alpha)
                 sample = mixture.sample(size.points, seed=seed)
                 found = curve(bracket(CentreClassifier(mixture.centres, mixture.labels, p), sample.rows(), sample.y))
                 if alpha == 0.01:
-                    low.append(found.median_radius.lower)
-                    high.append(found.median_radius.upper)
+                    r50["proven"].append(found.median_radius.lower)
+                    r50["attacked"].append(found.median_radius.upper)
                 for delta in (0.1, 0.2, 0.4, 0.8):
                     bound = centre_robust_bound(delta, size.dim, clusters, alpha, C=clusters / 4)
                     spare.append(found.certified((math.sqrt(2) - delta) / 2) - bound)
-        values[Quantity("least r50, proven", p=p)] = min(low)
-        values[Quantity("largest r50, attacked", p=p)] = max(high)
-        for side, radii in _sides(low, high):
+        values[Quantity("least r50, proven", p=p)] = min(r50["proven"])
+        values[Quantity("largest r50, attacked", p=p)] = max(r50["attacked"])
+        for side, radii in r50.items():
             values[Quantity("slope of log r50 against log K", p=p, side=side)] = slope(size.K, radii)
         values[Quantity("least proven accuracy above the bound", p=p)] = min(spare)
-        data |= {f"lower, p = {p}": low, f"upper, p = {p}": high}
+        data |= {f"lower, p = {p}": r50["proven"], f"upper, p = {p}": r50["attacked"]}
     return Measured(values, data)
-
-
-def _sides(low: list[float], high: list[float]) -> tuple[tuple[str, list[float]], ...]:
-    return ("proven", low), ("attacked", high)
 
 
 @experiment()
@@ -161,11 +158,10 @@ def threshold(profile: Profile, seed: int) -> Measured:
                 error = max(error, abs(exact[side] - formula))
                 off = max(off, 1 - float(low) / formula, float(high) / formula - 1)
                 rows.append({"p": p, "opposite": opposite, "lower": float(low), "upper": float(high)})
-    radii = {p: [row["lower"] for row in rows if row["p"] == p] for p in THRESHOLD_POWERS}
     values = {
         "largest error of the closed form": error,
         "largest distance of the bracket, relative": off,
-        "least proven flip radius for p ≥ 2": min(min(radii[p]) for p in THRESHOLD_POWERS if p >= 2),
+        "least proven flip radius for p ≥ 2": min(row["lower"] for row in rows if row["p"] >= 2),
         "largest found flip radius for p < 2": max(row["upper"] for row in rows if row["p"] < 2),
     }
     return Measured(values, {"centres": rows})
