@@ -25,6 +25,7 @@ from torch import Tensor
 
 from polyrelu.data import InputSchema, check_finite, read_rows
 from polyrelu.errors import InputError, require
+from polyrelu.estimator.head_training.adam import AdamState, portion_location
 from polyrelu.estimator.head_training.head_data import (
     Array,
     Targets,
@@ -38,7 +39,6 @@ from polyrelu.estimator.head_training.head_data import (
     weights_of,
 )
 from polyrelu.estimator.head_training.head_settings import HeadSettings, TrainingStopped
-from polyrelu.estimator.head_training.train_head import AdamState, portion_location
 from polyrelu.estimator.robustness_mixin import RobustnessMixin
 from polyrelu.nets import (
     HEAD_VERSION,

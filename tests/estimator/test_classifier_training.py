@@ -12,7 +12,7 @@ from polyrelu.data import Dataset
 from polyrelu.data.rows import MappedRows
 from polyrelu.estimator.head_training import head_data
 from polyrelu.estimator.head_training import head_settings as settings
-from polyrelu.estimator.head_training.train_head import held_out_loss
+from polyrelu.estimator.head_training.adam import held_out_loss
 from polyrelu.nets import ReadOut
 
 FAST = {"width": 30, "epochs": 80, "rate": 0.01}
@@ -146,20 +146,20 @@ def test_rows_set_aside_count_by_their_weights():
 def test_rows_set_aside_keep_their_weights(monkeypatch):
     X, y, _ = mixture(60)
     given, weights = {}, np.random.default_rng(0).uniform(1, 9, 60)
-    plain = settings.train_head
+    plain = settings.adam_epochs
 
     def seen(net, data, **options):
         given.update(options)
         return plain(net, data, **options)
 
-    monkeypatch.setattr(settings, "train_head", seen)
+    monkeypatch.setattr(settings, "adam_epochs", seen)
     more = {"epochs": 300, "early_stopping": True, "random_state": 0}
     PolyReLUClassifier(**{**FAST, **more}).fit(X, y, sample_weight=weights)
-    assert given["held_out"].every == 3 and given["held_out"].patience == 20  # a hundred looks
-    rows = given["held_out"].data.rows().double().numpy()
+    assert given["each_epoch"].every == 3 and given["each_epoch"].patience == 20  # a hundred looks
+    rows = given["each_epoch"].data.rows().double().numpy()
     aside = [int(np.abs(X - row).sum(1).argmin()) for row in rows]
     assert 2 <= len(set(aside)) == len(aside) < 60
-    ratio = given["held_out"].weights.double().numpy() / weights[aside]
+    ratio = given["each_epoch"].weights.double().numpy() / weights[aside]
     np.testing.assert_allclose(ratio, ratio[0], rtol=1e-5)
     used = given["weights"].double().numpy()
     others = np.setdiff1d(np.arange(60), aside)

@@ -17,14 +17,14 @@ from torch import Tensor
 from polyrelu.checks import is_number, is_whole
 from polyrelu.data import Dataset
 from polyrelu.errors import require
+from polyrelu.estimator.head_training.adam import HeldOut, held_out_rows
 from polyrelu.estimator.head_training.head_data import TrainingSet
 from polyrelu.estimator.head_training.head_init import HeadStart, location, precision
-from polyrelu.estimator.head_training.train_head import HeldOut, held_out_rows, train_head
 from polyrelu.nets import PolyReLUNet, as_float64
 from polyrelu.progress import Progress
 from polyrelu.robust import margin_of, proven_at_radius
 from polyrelu.train import Status, Trajectory, flow
-from polyrelu.train.descent import degree
+from polyrelu.train.descent import adam_epochs, degree
 from polyrelu.train.gradient_flow import stratified
 
 AUTO_WIDTH = 500  # "auto"
@@ -124,10 +124,11 @@ class HeadSettings:
             out = flow(net, data, loss="cross_entropy", until=self.until, max_evaluations=passes, progress=progress)
         else:
             net = start.rows(data, weights) if self.init == "rows" else start.random()
-            out = train_head(
-                net, data, unit=start.unit, epochs=passes, rate=self.rate, batch=int(self.batch), seed=seed,
-                weights=weights, held_out=held_out, progress=progress,
+            out = adam_epochs(
+                net, data, epochs=passes, rate=self.rate, batch=int(self.batch), seed=seed, each_epoch=held_out,
+                progress=progress, weights=weights, unit=start.unit,
             )  # fmt: skip
+            out = out if held_out is None else held_out.kept(out)
         if out.status is Status.INTERRUPTED:
             raise TrainingStopped(out)
         if out.status is not (Status.LOSS if self.solver == "flow" else Status.BUDGET):

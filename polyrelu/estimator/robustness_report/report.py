@@ -28,7 +28,6 @@ from polyrelu.estimator.robustness_report.report_rows import Array, ClassifierRe
 from polyrelu.estimator.robustness_report.structure import Structure
 from polyrelu.estimator.robustness_report.target_model import as_target
 from polyrelu.progress import Progress
-from polyrelu.report.pages import write_page
 
 AHEAD = 1.05  # how much farther a head must hold to be called better
 AVERAGES, APART = 0.55, 0.45  # averaging scores from which a classifier is said to average, or to keep them apart
@@ -211,6 +210,8 @@ class RobustnessReport:
 
         command : makes the page again; data : what it calls the rows; next_commands : what to try next
         """
+        from polyrelu.report.pages import write_page  # jinja2 is loaded only where a page is written
+
         return write_page(
             path,
             (__package__, "diagnosis"),

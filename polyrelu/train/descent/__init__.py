@@ -2,10 +2,11 @@
 
 from polyrelu.train.descent.descend import adam, degree, descend
 from polyrelu.train.descent.mean_gradient import gradient_of, logits, mean_one, relu_powers
-from polyrelu.train.descent.recipes import mean, published_head
+from polyrelu.train.descent.recipes import adam_epochs, mean, published_head
 
 __all__ = [
     "adam",
+    "adam_epochs",
     "degree",
     "descend",
     "gradient_of",

@@ -9,7 +9,6 @@ heads): 500 neurons, rate 1e-3, batches of 1000, 51 epochs.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
@@ -18,11 +17,9 @@ from polyrelu.data import Dataset
 from polyrelu.errors import require
 from polyrelu.nets import PolyReLUNet
 from polyrelu.progress import Progress
-from polyrelu.train.descent.descend import descend
+from polyrelu.train.descent.descend import EachEpoch, descend
 from polyrelu.train.stopping import Until
 from polyrelu.train.trajectory import Trajectory
-
-NEVER = Until(log10_loss=-1e6)
 
 
 def published_head(
@@ -34,7 +31,7 @@ def published_head(
     rate: float = 1e-3,
     batch: int = 1000,
     seed: int = 0,
-    each_epoch: Callable[[int, nn.Module], None] | None = None,
+    each_epoch: EachEpoch | None = None,
     progress: Progress | None = None,
 ) -> Trajectory:
     """The published net for real data, trained as published; any real p >= 1.
@@ -61,19 +58,42 @@ def published_head(
         normalise_input=True,
         dtype=data.dtype,
     )
+    loss = "logistic" if data.binary else "cross_entropy"
+    return adam_epochs(
+        net, data, epochs=epochs, rate=rate, batch=batch, seed=seed, loss=loss, each_epoch=each_epoch, progress=progress
+    )
+
+
+def adam_epochs(
+    net: nn.Module,
+    data: Dataset,
+    *,
+    epochs: int,
+    rate: float,
+    batch: int,
+    seed: int,
+    loss: str = "cross_entropy",
+    each_epoch: EachEpoch | None = None,
+    progress: Progress | None = None,
+    weights: Tensor | None = None,
+    unit: float = 1.0,
+) -> Trajectory:
+    """So many passes of Adam over shuffled batches, whatever the loss becomes; the arguments are those of `descend`."""
     return descend(
         net,
         data,
         method="adam",
         rate=rate,
-        loss="logistic" if data.binary else "cross_entropy",
-        until=NEVER,
+        loss=loss,
+        until=Until(log10_loss=-1e6),  # never
         steps=epochs * math.ceil(len(data) / batch),
         batch=batch,
         every=epochs,
         seed=seed,
         each_epoch=each_epoch,
         progress=progress,
+        weights=weights,
+        unit=unit,
     )
 
 

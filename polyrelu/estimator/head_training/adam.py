@@ -1,4 +1,4 @@
-"""Adam for a head: the published training (Min & Vidal, ICML 2024) made independent of the unit of X, and its portions.
+"""Adam for a head: the best weights on held-out rows, and rows that come in portions.
 
     f(x) = sum_j v_j relu(<x - c, w_j>)^p / (|w_j| |x - c|)^(p-1) [+ b],   c the weighted mean of the rows
 
@@ -18,54 +18,8 @@ from torch import Tensor, nn
 
 from polyrelu.data import Dataset
 from polyrelu.nets import PolyReLUNet
-from polyrelu.progress import Progress
-from polyrelu.train import Trajectory, Until, log_add, pull
-from polyrelu.train.descent import adam, descend, gradient_of, logits, mean_one
-
-NEVER = Until(log10_loss=-1e6)
-
-
-def train_head(
-    net: PolyReLUNet,
-    data: Dataset,
-    *,
-    unit: float,
-    epochs: int,
-    rate: float,
-    batch: int,
-    seed: int,
-    weights: Tensor | None = None,
-    held_out: HeldOut | None = None,
-    progress: Progress | None = None,
-) -> Trajectory:
-    """Adam on shuffled batches of the weighted mean cross-entropy; one logit for labels +-1, else one for each class.
-
-    Parameters
-    ----------
-    unit : the length that counts as 1, see `descent.adam`
-    weights : (n,) weights >= 0 of the samples, or None; only their ratios matter
-    held_out : the net with the least loss on these rows is kept, and they end the run
-    """
-    out = descend(
-        net,
-        data,
-        method="adam",
-        rate=rate,
-        loss="cross_entropy",
-        until=NEVER,
-        steps=epochs * math.ceil(len(data) / batch),
-        batch=batch,
-        every=epochs,
-        seed=seed,
-        each_epoch=held_out,
-        progress=progress,
-        weights=weights,
-        unit=unit,
-    )
-    if held_out is None:
-        return out
-    out.net.load_state_dict(held_out.best)
-    return replace(out, counts={**out.counts, "epoch_kept": float(held_out.epoch)})
+from polyrelu.train import Trajectory, log_add, pull
+from polyrelu.train.descent import adam, gradient_of, logits, mean_one
 
 
 class HeldOut:
@@ -84,6 +38,11 @@ class HeldOut:
         if not self.best or log_loss < self.least:
             self.least, self.epoch, self.best = log_loss, epoch, copy.deepcopy(net.state_dict())
         return epoch >= self.epoch + self.patience * self.every
+
+    def kept(self, run: Trajectory) -> Trajectory:
+        """A run that was looked at, with those weights."""
+        run.net.load_state_dict(self.best)
+        return replace(run, counts={**run.counts, "epoch_kept": float(self.epoch)})
 
 
 def held_out_rows(groups: Tensor, weights: Tensor, share: float, seed: int) -> Tensor:

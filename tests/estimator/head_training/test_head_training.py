@@ -7,10 +7,10 @@ import pytest
 import torch
 
 from polyrelu import Dataset, InputError, PolyReLUClassifier, PolyReLUNet, Status, descend, flow
-from polyrelu.estimator.head_training import HeadStart, location, train_head
-from polyrelu.estimator.head_training.train_head import HeldOut, held_out_loss
+from polyrelu.estimator.head_training import HeadStart, location
+from polyrelu.estimator.head_training.adam import HeldOut, held_out_loss
 from polyrelu.nets import MLP
-from polyrelu.train.descent import mean_gradient
+from polyrelu.train.descent import adam_epochs, mean_gradient
 
 F64 = torch.float64
 
@@ -19,31 +19,18 @@ def start_of(data, p, width, *, batch=200, seed=0, **more):
     return PolyReLUClassifier(width=width, batch=batch, **more)._settings(None).start(data, p, None, seed)
 
 
-def trained(data, p, *, width, epochs, rate=1e-3, batch=60, seed=0, init="rows", normalise_input=True, held_out=None):
+def trained(
+    data, p, *, width, epochs, rate=1e-3, batch=60, seed=0, init="rows", normalise_input=True, held_out=None, look=None
+):
     start = start_of(data, p, width, batch=batch, seed=seed, normalise_input=normalise_input)
     net = start.rows(data) if init == "rows" else start.random()
-    return train_head.train_head(
-        net, data, unit=start.unit, epochs=epochs, rate=rate, batch=batch, seed=seed, held_out=held_out
-    )
 
+    def both(epoch, net):
+        told = look is not None and look(epoch, net)
+        return bool(held_out is not None and held_out(epoch, net)) or bool(told)
 
-@pytest.fixture
-def watch(monkeypatch):
-    """Shows every epoch of a training to a function besides."""
-
-    def show_to(look):
-        plain = train_head.descend
-
-        def watched(*given, each_epoch, **options):
-            def both(epoch, net):
-                told = look(epoch, net)
-                return bool(each_epoch is not None and each_epoch(epoch, net)) or bool(told)
-
-            return plain(*given, each_epoch=both, **options)
-
-        monkeypatch.setattr(train_head, "descend", watched)
-
-    return show_to
+    run = adam_epochs(net, data, epochs=epochs, rate=rate, batch=batch, seed=seed, each_epoch=both, unit=start.unit)
+    return run if held_out is None else held_out.kept(run)
 
 
 def points(classes, n=60, dim=5, seed=0):
@@ -142,7 +129,7 @@ def test_the_start_at_rows_sees_neither_order_nor_repetition(classes):
     assert HeadStart(3.0, 5, 1, *location(flat), False, True, F64, 0).rows(flat).width == 5
 
 
-def test_the_best_weights_on_held_out_rows_are_kept(watch):
+def test_the_best_weights_on_held_out_rows_are_kept():
     rng = torch.Generator().manual_seed(0)
     X = torch.randn(80, 6, generator=rng, dtype=F64)
     y = torch.where(torch.rand(80, generator=rng) < 0.5, 1.0, -1.0)  # nothing to learn: it can only get worse
@@ -154,9 +141,8 @@ def test_the_best_weights_on_held_out_rows_are_kept(watch):
         losses.append(float(torch.nn.functional.softplus(-aside.y * f).mean()))
         weights.append(net.weight.detach().clone())
 
-    watch(look)
     held_out = HeldOut(aside, torch.ones(20), patience=4, every=3)
-    out = trained(data, 1.0, width=20, epochs=300, rate=0.01, held_out=held_out)
+    out = trained(data, 1.0, width=20, epochs=300, rate=0.01, held_out=held_out, look=look)
     assert out.status is Status.BUDGET and len(losses) < 200
     looks = losses[::3]
     best = int(np.argmin(looks))
@@ -165,7 +151,7 @@ def test_the_best_weights_on_held_out_rows_are_kept(watch):
 
 
 @pytest.mark.parametrize("share", [0.0, 0.1])
-def test_held_out_rows_count_by_their_weight(share, watch):
+def test_held_out_rows_count_by_their_weight(share):
     # The second half are the same rows with the other labels: for both alike the best net is the one at the start, for
     # the first half alone the one at the end, and with a little of the second one in between.
     rng = torch.Generator().manual_seed(0)
@@ -179,17 +165,15 @@ def test_held_out_rows_count_by_their_weight(share, watch):
         each = torch.nn.functional.softplus(-aside.y * net(aside.rows()).detach())
         losses.append([float((weights * each).sum() / weights.sum()), float(each.mean())])
 
-    watch(look)
     held_out = HeldOut(aside, weights, patience=100, every=1)
-    out = trained(Dataset(X, y), 1.0, width=20, epochs=60, rate=0.05, batch=40, held_out=held_out)
+    out = trained(Dataset(X, y), 1.0, width=20, epochs=60, rate=0.05, batch=40, held_out=held_out, look=look)
     best = np.argmin(losses, axis=0)
     assert out.counts["epoch_kept"] == best[0] > best[1] == 0
     assert (best[0] < len(losses) - 1) == (share > 0)
 
 
-def test_an_epoch_can_end_the_run(watch):
-    watch(lambda epoch, net: epoch == 4)
-    out = trained(points(1), 3.0, width=5, epochs=50, batch=20)
+def test_an_epoch_can_end_the_run():
+    out = trained(points(1), 3.0, width=5, epochs=50, batch=20, look=lambda epoch, net: epoch == 4)
     assert out.counts["steps"] == 12 and out.evaluations == pytest.approx(4)
 
 
