@@ -26,7 +26,10 @@ class Target:
     search: tuple[str, ...] = ()
 
 
-FETCHED = ("fetch", "images", "cached", "checksum", "_read", "_ArraysOnly", "_member", "_idx", "_pickled", "_brought")
+FETCHED = (
+    *("fetch", "load_images", "cached", "checksum", "_read", "_ArraysOnly", "_member", "_idx", "_pickled"),
+    "_run_download",
+)
 CHECKED = (
     *("checked", "check_fields", "raise_if_memory", "dense", "plain_tensor", "answer", "check_module", "_any_of"),
     *("_real", "_whole", "_flag", "_path", "_items", "_instance", "_module", "_like"),
