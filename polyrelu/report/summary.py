@@ -53,7 +53,8 @@ class RunSummary:
     def as_json(self) -> dict[str, float | int | str | None]:
         """Everything as JSON holds it: finite numbers, texts, null for the rest."""
         values = {**asdict(self), "time": self.time, "gd_steps": self.gd_steps}
-        return {key: None if _not_finite(value) else value for key, value in values.items()}
+        unknown = {key for key, value in values.items() if isinstance(value, float) and not math.isfinite(value)}
+        return {key: None if key in unknown else value for key, value in values.items()}
 
     def rows(self) -> list[tuple[str, str]]:
         """(label, text) of each line of the table."""
@@ -156,7 +157,3 @@ def power_text(log10: float, whole: bool = False) -> str:
 def _percent(share: float) -> str:
     """100 % only when it is: 0.999999 is 99.999 %."""
     return "100 %" if share >= 1 else f"{math.floor(share * 1e5) / 1e3:g} %"
-
-
-def _not_finite(value: object) -> bool:
-    return isinstance(value, float) and not math.isfinite(value)

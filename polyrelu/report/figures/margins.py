@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from polyrelu.errors import require
 from polyrelu.report.figures.style import BLACK, BLUE, DOTTED, GREEN, GREY, VERMILION, canvas, figure_style
-from polyrelu.report.figures.timeline import EARLIEST, LN10, PHASES, VISIBLE, Timeline, decade_ticks, tint_phases
+from polyrelu.report.figures.timeline import PHASES, VISIBLE, Timeline, decade_ticks, tint_phases
 
 TIME_AFTER_FALL = 2.5  # how far the picture of the phases goes beyond the fall of the loss, in units of its time
 MOST_DECADES = 30  # of time; beyond, decades are counted in decades
@@ -42,17 +42,20 @@ def phase_timeline(
     for name, moment in (("aligned", aligned), ("fallen", fallen)):
         require(moment is None or 0 <= moment < math.inf, name, moment, "a flow time or None")
     last = len(log_time) if not fallen else int(np.searchsorted(log_time, math.log(TIME_AFTER_FALL * fallen))) + 1
-    shown = slice(0, last)
-    curves = [("directions turned:\nmedian cosine", BLUE, alignment[shown])]
-    if sizes is not None and np.isfinite(sizes[shown]).any():
-        total = np.logaddexp.reduce(sizes[shown], axis=1)
+    log_time, alignment, log_loss = log_time[:last], alignment[:last], log_loss[:last]
+    curves = [("directions turned:\nmedian cosine", BLUE, alignment)]
+    if sizes is not None and np.isfinite(sizes[:last]).any():
+        total = np.logaddexp.reduce(sizes[:last], axis=1)
         curves.append(("norms grown:\nsum of |v||w|", VERMILION, np.exp(total - np.nanmax(total))))
-    curves.append(("loss left", BLACK, np.exp(log_loss[shown] - log_loss[0])))
+    curves.append(("loss left", BLACK, np.exp(log_loss - log_loss[0])))
+    end = float(log_time[-1])
+    plain = end < 700 and (not aligned or aligned >= VISIBLE * math.exp(end))  # else the turning would be too narrow
+    line = Timeline(np.exp(log_time), "linear") if plain else Timeline.in_decades(log_time, most=MOST_DECADES)
     with figure_style():
         figure = canvas((10, 4.8), title)
         panel = figure.add_axes((0.065, 0.13, 0.73, 0.7))
-        place = _scale(panel, log_time[shown], aligned)
-        x = place(log_time[shown])
+        line.set_axis(panel)
+        x = line.place(log_time)
         for _, colour, values in curves:
             panel.plot(x, values, color=colour, lw=2.2, marker="o" if len(x) == 1 else "", clip_on=len(x) > 1)
         ends = [float(values[np.isfinite(values)][-1]) if np.isfinite(values).any() else 0.0 for _, _, values in curves]
@@ -61,9 +64,9 @@ def phase_timeline(
                 f"{name} {end:.2f}", (1.015, height), xycoords=("axes fraction", "data"), color=colour, va="center",
                 fontweight="bold", fontsize=9.5, annotation_clip=False,
             )  # fmt: skip
-        panel.set_ylim(min(-0.03, float(np.nanmin(alignment[shown], initial=0)) - 0.03), 1.06)
+        panel.set_ylim(min(-0.03, float(np.nanmin(alignment, initial=0)) - 0.03), 1.06)
         panel.set_yticks([0, 0.25, 0.5, 0.75, 1])
-        _phases(panel, place, aligned, fallen)
+        _phases(panel, line, aligned, fallen)
     return figure
 
 
@@ -87,36 +90,31 @@ def margin_figure(
     From where the summed loss falls below ``threshold`` (1; log 2 for logistic losses) the smoothed margin cannot fall.
     """
     require((log_time is None) != (clock is None), "log_time, clock", "both or none", "exactly one of them")
-    given: dict[str, Any] = {"log10_loss": log10_loss, "normalised": normalised}
-    kinds = [("normalised by all parameters", BLUE, "-", 4.0)]
-    for name, values, kind in (
-        ("smoothed", smoothed, ("smoothed", VERMILION, "-", 1.8)),
-        ("product", product, ("normalised layer by layer", GREEN, "--", 1.8)),
-    ):
-        if values is not None:
-            given[name] = values
-            kinds.append(kind)
-    given["clock" if log_time is None else "log_time"] = clock if log_time is None else log_time
-    loss, *margins, moments = _series(**given)
+    kinds: dict[str, tuple[Any, str, str, str, float]] = {
+        "normalised": (normalised, "normalised by all parameters", BLUE, "-", 4.0),
+        "smoothed": (smoothed, "smoothed", VERMILION, "-", 1.8),
+        "product": (product, "normalised layer by layer", GREEN, "--", 1.8),
+    }
+    given = {name: kind[0] for name, kind in kinds.items() if kind[0] is not None}
+    time: dict[str, Any] = {"log_time": log_time} if log_time is not None else {"clock": clock}
+    loss, *margins, moments = _series(log10_loss=log10_loss, **given, **time)
     line = Timeline.in_decades(moments, most=MOST_DECADES) if clock is None else Timeline(moments, "linear")
     kept = np.append(np.diff(line.x) > 0, True)  # of moments before the axis begins, the last
     line = Timeline(line.x[kept], line.scale)
     loss, margins = np.where(np.isfinite(loss), loss, np.nan)[kept], [margin[kept] for margin in margins]
     with figure_style():
         figure = canvas((10, 6.4), title)
-        grid = figure.add_gridspec(
-            2, 1, left=0.085, right=0.97, top=0.86, bottom=0.09, hspace=0.3, height_ratios=(1, 1.3)
-        )
-        top = figure.add_subplot(grid[0])
-        lower = figure.add_subplot(grid[1], sharex=top)
+        edges = {"left": 0.085, "right": 0.97, "top": 0.86, "bottom": 0.09, "hspace": 0.3}
+        top, lower = figure.subplots(2, 1, sharex=True, height_ratios=(1, 1.3), gridspec_kw=edges)
         marker = "o" if len(loss) == 1 else ""
-        top.set_title("Training loss, mean over the samples", loc="left")
+        top.set_title("Training loss, mean over the samples")
         top.plot(line.x, loss, color=BLACK, lw=2, marker=marker, clip_on=not marker)
         _decades(top, loss)
-        lower.set_title("Margins", loc="left")
+        lower.set_title("Margins")
         logs = [np.log10(np.where(margin > 0, margin, np.nan)) for margin in margins]
-        for values, (name, colour, style, width) in zip(logs, kinds, strict=True):
-            lower.plot(line.x, values, color=colour, ls=style, lw=width, marker=marker, clip_on=not marker, label=name)
+        for values, name in zip(logs, given, strict=True):
+            _, label, colour, style, width = kinds[name]
+            lower.plot(line.x, values, color=colour, ls=style, lw=width, marker=marker, clip_on=not marker, label=label)
         if np.isfinite(logs).any():
             _decades(lower, np.concatenate(logs))
             lower.legend(loc="lower right", bbox_to_anchor=(1.005, 0.985), ncols=3, fontsize=10, borderaxespad=0.2)
@@ -128,7 +126,6 @@ def margin_figure(
         line.set_axis(lower)
         if clock is not None:
             lower.set_xlabel(clock_name)
-        top.tick_params(labelbottom=False)
     return figure
 
 
@@ -142,7 +139,7 @@ def _mark_passing(
             panel.axvline(moment, color=GREY, lw=1, ls=DOTTED, zorder=1)
         share = (moment - line.x.min()) / (np.ptp(line.x) or 1)
         side = ("left", 5) if share < 0.6 else ("right", -5)
-        words = f"summed loss below {threshold:.3g}" if threshold != 1 else "summed loss below 1"
+        words = f"summed loss below {threshold:.3g}"
         top.annotate(
             words, (moment, 0.05), xycoords=("data", "axes fraction"), xytext=(side[1], 0), textcoords="offset points",
             ha=side[0], va="bottom", color=GREY, fontsize=9,
@@ -157,33 +154,20 @@ def _mark_passing(
         )  # fmt: skip
 
 
-def _phases(panel: Axes, place: Any, aligned: float | None, fallen: float | None) -> None:
+def _phases(panel: Axes, line: Timeline, aligned: float | None, fallen: float | None) -> None:
     """Spans of the phases with their names, or words on why there are none."""
     low, high = panel.get_xlim()
-    moments = [float(place(np.log([max(moment, 1e-300)]))[0]) for moment in (aligned, fallen) if moment is not None]
+    times = [max(moment, 1e-300) for moment in (aligned, fallen) if moment is not None]
+    moments = line.place(np.log(times)).tolist()
     for moment in moments:
         panel.axvline(moment, color=GREY, lw=0.9, ls=DOTTED, zorder=1)
     if aligned is None or fallen is None or aligned >= fallen:
         never = "the directions never settle" if aligned is None else "the loss never falls"
         words = never if aligned is None or fallen is None else "the loss falls before the directions settle"
-        panel.set_title(words, loc="left", color=GREY)
+        panel.set_title(words, color=GREY)
         return
     tint_phases([panel], [low, *moments, high], 1.015, (0.06, 0.14), fontsize=10, transform=panel.get_xaxis_transform())
     panel.set_xlim(low, high)
-
-
-def _scale(panel: Axes, log_time: Array, aligned: float | None) -> Any:
-    """Where a moment stands: flow time, or its decimal log where the turning would be too narrow to see."""
-    end = float(log_time[-1])
-    plain = end < 700 and (aligned is None or aligned <= 0 or aligned >= VISIBLE * math.exp(end))
-    line = Timeline(np.exp(log_time), "linear") if plain else Timeline.in_decades(log_time, most=MOST_DECADES)
-    line.set_axis(panel)
-    if plain:
-        return np.exp
-    first = float(line.x[0])
-    return lambda logs: (
-        np.maximum(logs / LN10, first) if line.scale == "log" else np.log10((logs / LN10).clip(EARLIEST))
-    )
 
 
 def _decades(panel: Axes, values: Array) -> None:

@@ -23,7 +23,7 @@ from polyrelu.report.figures.heatmap import (
     shortened_names,
 )
 from polyrelu.report.figures.style import BLACK, BLUE, GREY, LIGHT_GREY, VERMILION, canvas, figure_style
-from polyrelu.report.figures.training import MOST_BARS
+from polyrelu.report.figures.training import MOST_BARS, sizes_of
 
 
 def contribution_bars(
@@ -34,16 +34,14 @@ def contribution_bars(
     From natural logs, so that a net of size 1e-300 is drawn too: relative to its largest. O(h log h).
     """
     logs = nonempty_array("log_contributions", log_contributions, 1)
-    require(
-        len(logs) > 0 and not (np.isnan(logs) | (logs == np.inf)).any(), "log_contributions", logs, "logs below inf"
-    )
+    require(not (np.isnan(logs) | (logs == np.inf)).any(), "log_contributions", logs, "logs below inf")
     require(most >= 1, "most", most, "at least one bar")
     order = np.argsort(-logs, kind="stable")[:most]
     dark = np.isin(order, np.asarray(carriers, dtype=np.intp))
     with figure_style():
         figure = canvas((10, 4.6), title)
         panel = figure.add_axes((0.075, 0.13, 0.9, 0.72))
-        heights, tiny = _sizes(logs[order])
+        heights, tiny = sizes_of(logs[order])
         places = np.arange(1, len(order) + 1)
         panel.bar(places, heights, width=0.86 if len(order) < 80 else 1.0, color=np.where(dark, BLACK, LIGHT_GREY))
         panel.set_xlim(0.4, max(len(order), 8) + 0.6)
@@ -93,19 +91,21 @@ def cosine_map(
         for panel, part, labels, (head, colour) in zip(panels, parts, names, heads, strict=False):
             image = heatmap(panel, part[chosen], 1.0)
             place_labels(panel.xaxis, np.arange(len(labels)), labels, panel_inches(panel)[0])
-            panel.set_title(head if len(labels) > 3 else head.replace(" ", "\n"), color=colour, fontweight="bold")
+            panel.set_title(
+                head if len(labels) > 3 else head.replace(" ", "\n"), loc="center", color=colour, fontweight="bold"
+            )
         everything = [*(label for labels in names for label in labels), "none"]
         groups, counts = np.unique(best, return_counts=True)
         middles = np.cumsum(counts) - counts / 2 - 0.5
         ticks = [f"{everything[group]}  ×{count}" for group, count in zip(groups, counts, strict=True)]
         place_labels(panels[0].yaxis, middles, ticks, panel_inches(panels[0])[1])
         panels[0].set_ylabel(f"{_of(len(chosen), len(logs))}, by what they point at most")
-        heights, tiny = _sizes(logs[chosen])
+        heights, tiny = sizes_of(logs[chosen])
         strip.barh(np.arange(len(chosen)), heights, height=0.86 if len(chosen) < 80 else 1.0, color=BLACK)
         strip.set_ylim(panels[0].get_ylim())
         strip.set_yticks([])
         strip.xaxis.set_major_locator(MaxNLocator(nbins=2))
-        strip.set_title("|v||w|" + (",\nrelative" if tiny else ""))
+        strip.set_title("|v||w|" + (",\nrelative" if tiny else ""), loc="center")
         figure.colorbar(image, cax=bar, label="cosine")
     return figure
 
@@ -143,7 +143,7 @@ def lambda_matrix(
         figure, (panel,), _, bar = heatmap_figure(title, [labels], strip=False)
         image = heatmap(panel, shown, limit)
         place_labels(panel.xaxis, np.arange(len(labels)), [labels[k] for k in columns], panel_inches(panel)[0])
-        panel.set_title("sub-class centres", color=BLUE, fontweight="bold")
+        panel.set_title("sub-class centres", loc="center", color=BLUE, fontweight="bold")
         panel.set_ylabel(f"{_of(len(chosen), len(values))}, by class and largest coefficient")
         few = len(chosen) * LINE_INCHES <= panel_inches(panel)[1]
         panel.set_yticks(np.arange(len(chosen)) if few else [], labels=[f"{j}" for j in chosen] if few else [])
@@ -168,15 +168,6 @@ def _runs(mask: ArrayLike) -> list[tuple[int, int]]:
     """First and one beyond the last of every unbroken run."""
     steps = np.flatnonzero(np.diff(np.concatenate([[0], np.asarray(mask, dtype=int), [0]])))
     return [(int(first), int(last)) for first, last in zip(steps[::2], steps[1::2], strict=True)]
-
-
-def _sizes(logs: Array) -> tuple[Array, bool]:
-    """exp(logs), or relative to the largest (True) where floats could not hold or show them."""
-    top = float(logs.max())
-    if top == -np.inf:
-        return np.zeros(len(logs)), False
-    tiny = abs(top) > 600
-    return np.exp(logs - top) if tiny else np.exp(logs), tiny
 
 
 def _counted(count: int) -> list[str]:

@@ -13,7 +13,7 @@ from matplotlib.ticker import PercentFormatter
 from numpy.typing import NDArray
 
 from polyrelu.errors import require
-from polyrelu.report.figures.style import BLACK, BLUE, GREY, VERMILION, YELLOW, canvas, figure_style
+from polyrelu.report.figures.style import BLACK, BLUE, GREY, VERMILION, YELLOW, canvas, figure_style, pale_rules
 from polyrelu.robust import RobustCurve
 
 NORM_NAMES = {1.0: "sum of the changes, ℓ1", 2.0: "Euclidean length, ℓ2", math.inf: "largest single change, ℓ∞"}
@@ -38,41 +38,29 @@ def robust_figure(
     marks, theory = dict(marks or {}), dict(theory or {})
     for label, radius in marks.items():
         require(math.isfinite(radius) and radius >= 0, f"marks[{label!r}]", radius, "a finite radius >= 0")
-    end = _end(curve, marks)
+    farthest = max([0.0, *curve.breakpoints[-1:].tolist(), *marks.values()])
+    end = 1.06 * farthest if farthest > 0 else 1.0
     with figure_style():
         figure = canvas((8, 5.6), title)
         panel = figure.add_axes((0.1, 0.23, 0.87, 0.6))
-        _draw(panel, curve, _radii(curve, end), end)
+        _draw(panel, curve, end)
         grid = np.linspace(0, end, 1001)
         for label, accuracy in theory.items():
             panel.plot(grid, accuracy(grid), color=BLACK, lw=1.2, ls="-.", label=label, zorder=5)
         _marks(panel, marks, end)
-        panel.set_xlim(0, end)
-        panel.set_ylim(-0.02, 1.03)
-        panel.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0, symbol=" %"))
-        panel.grid(axis="y", color="#E6E6E6", lw=0.8)
-        panel.set_axisbelow(True)
+        panel.set(xlim=(0, end), ylim=(-0.02, 1.03), ylabel="points classified rightly")
         panel.set_xlabel(f"radius of the perturbation ({NORM_NAMES[curve.norm]})")
-        panel.set_ylabel("points classified rightly")
+        panel.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0, symbol=" %"))
+        pale_rules(panel)
         figure.legend(loc="lower left", bbox_to_anchor=(0.09, 0.005), ncols=2, fontsize=9.5)
     return figure
 
 
-def _end(curve: RobustCurve, marks: Mapping[str, float]) -> float:
-    """How far the axis goes: a little beyond everything there is to see."""
-    farthest = max([0.0, *curve.breakpoints[-1:].tolist(), *marks.values()])
-    return 1.06 * farthest if farthest > 0 else 1.0
-
-
-def _radii(curve: RobustCurve, end: float) -> Array:
-    """Where the lines are drawn: at every step, or where there are too many, finer than the eye."""
+def _draw(panel: Axes, curve: RobustCurve, end: float) -> None:
+    """Both lines; on top of each other with one word about it, where the eye could not tell them apart."""
     steps = curve.breakpoints
     inside = steps if len(steps) <= MAX_STEPS else np.linspace(0, steps[-1], MAX_STEPS)
-    return np.unique(np.concatenate([[0.0], inside, [end]]))
-
-
-def _draw(panel: Axes, curve: RobustCurve, radii: Array, end: float) -> None:
-    """Both lines; on top of each other with one word about it, where the eye could not tell them apart."""
+    radii = np.unique(np.concatenate([[0.0], inside, [end]]))
     certified, attacked = curve.certified(radii), curve.attacked(radii)
     if curve.clean == 0:
         panel.plot(radii, attacked, color=VERMILION, lw=3, label="every point is misclassified as it is: radius 0")
@@ -90,17 +78,12 @@ def _draw(panel: Axes, curve: RobustCurve, radii: Array, end: float) -> None:
             radii, certified, attacked, step="post", color=YELLOW, alpha=0.4, lw=0, label="neither proven nor broken"
         )
     if curve.seeds > 1:
-        _bands(panel, curve, radii)
+        for band, colour in ((curve.certified_band(radii), BLUE), (curve.attacked_band(radii), VERMILION)):
+            panel.fill_between(radii, band.low, band.high, step="post", color=colour, alpha=0.2, lw=0)
+        panel.plot([], [], color=GREY, alpha=0.35, lw=7, label=f"bands: smallest to largest of {curve.seeds} seeds")
     left = float(attacked[-1])
     if left > 0:
         panel.plot([], [], " ", label=f"({100 * left:.3g} % were never broken, at any radius)")
-
-
-def _bands(panel: Axes, curve: RobustCurve, radii: Array) -> None:
-    both = ((curve.certified_band(radii), BLUE), (curve.attacked_band(radii), VERMILION))
-    for band, colour in both:
-        panel.fill_between(radii, band.low, band.high, step="post", color=colour, alpha=0.2, lw=0)
-    panel.plot([], [], color=GREY, alpha=0.35, lw=7, label=f"bands: smallest to largest of {curve.seeds} seeds")
 
 
 def _marks(panel: Axes, marks: Mapping[str, float], end: float) -> None:

@@ -57,8 +57,8 @@ def sphere_figure(
     Data, centres and averages are drawn by their directions; neurons without one are left out and counted. O(h + n).
     """
     require(len(stages) > 0, "stages", "none", "at least one NeuronSnapshot")
-    projection = Projection.from_data(stages, centres, averages, axes, view)
-    area_of = DotArea.from_snapshots(stages)
+    projection = Projection(stages, centres, averages, axes, view)
+    area_of = DotArea(stages)
     references: list[ReferenceDirections] = [
         (projection.seen("centres", centres), BLUE, "o", "sub-class centre"),
         (projection.seen("averages", averages), VERMILION, "D", "class average"),
@@ -73,7 +73,7 @@ def sphere_figure(
             row, column = divmod(number, columns)
             left, bottom = 5 + (column - columns / 2) * side, BELOW_INCHES + (rows - 1 - row) * (side + ABOVE_INCHES)
             panel = figure.add_axes((left / 10, bottom / height, side / 10, side / height))
-            panel.set_title(stage.name, pad=2)
+            panel.set_title(stage.name, loc="center", pad=2)
             _sphere_outline(panel, projection)
             for sign, colour, _, _ in SIGNS:
                 _dots(panel, data[sign], 5, color=colour, alpha=0.35, lw=0, zorder=2)
@@ -96,19 +96,13 @@ def _points_by_label(data: Array, labels: Any) -> dict[int, Array]:
 
 
 @final
-@dataclass(frozen=True)
 class Projection:
-    """How R^D is seen: ``basis`` (D, 2 or 3) with orthonormal columns, in space turned so that the eye is last."""
+    """How R^D is seen, as the plane or space that it is or the span of the axes.
 
-    basis: Array
-    turned: Array
-    note: str
+    ``basis`` (D, 2 or 3) has orthonormal columns, and in space ``turned`` makes the direction of the eye the last.
+    """
 
-    @classmethod
-    def from_data(
-        cls, stages: Sequence[NeuronSnapshot], centres: Any, averages: Any, axes: Any, view: Any
-    ) -> Projection:
-        """The plane or space itself, or the span of the axes."""
+    def __init__(self, stages: Sequence[NeuronSnapshot], centres: Any, averages: Any, axes: Any, view: Any) -> None:
         dim = np.asarray(stages[0].directions).shape[-1]
         require(dim >= 2, "stages", f"directions in {dim} dimension", "at least 2")
         if axes is None and dim <= 3:
@@ -122,13 +116,12 @@ class Projection:
         require(good, "axes", f"shape {rows.shape}", f"2 or 3 finite rows of {dim} numbers")
         require(np.linalg.matrix_rank(rows, tol=1e-6) == len(rows), "axes", "dependent rows", "independent directions")
         basis, triangle = np.linalg.qr(rows.T)
-        basis = basis * np.sign(np.diag(triangle))
+        self.basis, self.turned = basis * np.sign(np.diag(triangle)), np.eye(len(rows))
+        if self.solid:
+            self.turned = _turned(self, centres, averages, view)
         span = "plane of two" if len(rows) == 2 else "space of three"
         note = f"{dim} dimensions seen in the {span} directions: the farther inside, the more a neuron points elsewhere"
-        projection = cls(basis, np.eye(len(rows)), note if dim > len(rows) else "")
-        return (
-            projection if len(rows) == 2 else cls(basis, _turned(projection, centres, averages, view), projection.note)
-        )
+        self.note = note if dim > len(rows) else ""
 
     @property
     def solid(self) -> bool:
@@ -162,19 +155,16 @@ def _turned(projection: Projection, centres: Any, averages: Any, view: Any) -> A
 
 
 @final
-@dataclass(frozen=True)
 class DotArea:
-    """Area of a dot from the log of its contribution, between the smallest and the largest of all stages."""
+    """Area of a dot from the log of its contribution, between the smallest and the largest of all stages.
 
-    low: float
-    high: float
+    Zero contributions (log -inf) count as the smallest.
+    """
 
-    @classmethod
-    def from_snapshots(cls, stages: Sequence[NeuronSnapshot]) -> DotArea:
-        """Zero contributions (log -inf) count as the smallest."""
+    def __init__(self, stages: Sequence[NeuronSnapshot]) -> None:
         logs = np.concatenate([np.asarray(stage.log_contributions, dtype=np.float64).ravel() for stage in stages])
         finite = logs[np.isfinite(logs)]
-        return cls(float(finite.min(initial=np.inf)), float(finite.max(initial=-np.inf)))
+        self.low, self.high = float(finite.min(initial=np.inf)), float(finite.max(initial=-np.inf))
 
     def __call__(self, logs: Array) -> Array:
         """Areas in square points."""
@@ -197,12 +187,9 @@ def _dots(panel: Axes, seen: Array, area: Any, **look: Any) -> None:
 
 def _sphere_outline(panel: Axes, projection: Projection) -> None:
     panel.set_axis_off()
-    panel.set_aspect("equal")
-    panel.set_xlim(-1.16, 1.16)
-    panel.set_ylim(-1.16, 1.16)
-    panel.add_patch(
-        Circle((0, 0), 1, facecolor="#F6F8FA" if projection.solid else "none", edgecolor=LIGHT_GREY, lw=1, zorder=0)
-    )
+    panel.set(aspect="equal", xlim=(-1.16, 1.16), ylim=(-1.16, 1.16))
+    inside = "#F6F8FA" if projection.solid else "none"
+    panel.add_patch(Circle((0, 0), 1, facecolor=inside, edgecolor=LIGHT_GREY, lw=1, zorder=0))
     angle = np.linspace(0, 2 * np.pi, 241)
     for axis in range(3 if projection.solid else 0):  # the great circles between the axes
         circle = np.insert(np.stack([np.cos(angle), np.sin(angle)]), axis, 0, axis=0).T @ projection.turned.T

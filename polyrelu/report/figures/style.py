@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from matplotlib import rc_context
+from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
@@ -22,6 +23,7 @@ DASHED, DOTTED = (0, (4, 2)), (0, (2, 2))
 SETTINGS: Any = {
     "font.size": 10,
     "axes.titlesize": 10.5,
+    "axes.titlelocation": "left",
     "axes.labelsize": 9.5,
     "xtick.labelsize": 9,
     "ytick.labelsize": 9,
@@ -46,6 +48,12 @@ def canvas(size: tuple[float, float], title: str) -> Figure:
     FigureCanvasAgg(figure)
     figure.suptitle(title, x=0.012, y=0.985, ha="left", va="top", fontsize=13, fontweight="bold", color=BLACK)
     return figure
+
+
+def pale_rules(panel: Axes) -> None:
+    """Horizontal lines behind everything, to read heights by."""
+    panel.grid(axis="y", color="#E6E6E6", lw=0.8)
+    panel.set_axisbelow(True)
 
 
 @checked

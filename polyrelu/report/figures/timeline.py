@@ -49,6 +49,13 @@ class Timeline:
             return cls(log10, "log")
         return cls(np.log10(log10.clip(min=EARLIEST)), "loglog")
 
+    def place(self, log_time: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Where moments stand, from the natural log of their time; those before the axis begins, at its beginning."""
+        if self.scale == "linear":
+            return np.exp(log_time)
+        log10 = log_time / LN10
+        return np.asarray(np.maximum(log10, self.x[0]) if self.scale == "log" else np.log10(log10.clip(EARLIEST)))
+
     def set_axis(self, panel: Axes) -> None:
         """Limits, ticks and the name of the horizontal axis."""
         low, high = float(self.x.min()), float(self.x.max())
@@ -84,8 +91,7 @@ def tint_phases(
 
 def decade_ticks(axis: Axis, low: float, high: float) -> None:
     """Ticks for an axis of decimal logs: powers of ten, or plain numbers when the axis spans few of them."""
-    plain = high - low < 2 and low > -5 and high < 5
-    if plain:
+    if high - low < 2 and low > -5 and high < 5:
         numbers = [n for n in MaxNLocator(nbins=4).tick_values(10**low, 10**high) if n > 0]
         axis.set_ticks([math.log10(n) for n in numbers], labels=[f"{n:g}" for n in numbers])
     else:

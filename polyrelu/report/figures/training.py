@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -31,8 +30,13 @@ def trajectory_figure(trajectory: Trajectory, title: str = "") -> Figure:
     history = trajectory.history
     require(len(history.clock) > 0, "trajectory", "no recorded moments", "a run with at least one")
     with figure_style():
+        timeline = Timeline.from_history(history)
         if not history.log_contribution.size:
-            return _loss_only(history, title)
+            figure = canvas((10, 4), title)
+            panel = figure.add_axes((0.075, 0.13, 0.9, 0.7))
+            _loss(panel, timeline, history)
+            timeline.set_axis(panel)
+            return figure
         figure = canvas((10, 8.8), title)
         grid = figure.add_gridspec(
             3, 2, width_ratios=(3.1, 1), height_ratios=(1.25, 0.8, 1.15),
@@ -41,7 +45,7 @@ def trajectory_figure(trajectory: Trajectory, title: str = "") -> Figure:
         top = figure.add_subplot(grid[0, 0])
         panels = [top, *(figure.add_subplot(grid[row, 0], sharex=top) for row in (1, 2))]
         beside, bars = figure.add_subplot(grid[0, 1]), figure.add_subplot(grid[1:, 1])
-        timeline, neurons = Timeline.from_history(history), NeuronGroups.from_history(history)
+        neurons = NeuronGroups(history)
         _alignment(panels[0], beside, timeline, neurons)
         _loss(panels[1], timeline, history)
         _growth(panels[2], timeline, neurons)
@@ -53,50 +57,30 @@ def trajectory_figure(trajectory: Trajectory, title: str = "") -> Figure:
     return figure
 
 
-@dataclass(frozen=True)
 class NeuronGroups:
     """The neurons of a run in two groups: those that carry 99 % of the final net, largest first, and the others."""
 
-    history: History
-    dominant: NDArray[np.intp]
-    others: NDArray[np.intp]
-
-    @classmethod
-    def from_history(cls, history: History) -> NeuronGroups:
-        """By their final contributions |v_j| |w_j|."""
+    def __init__(self, history: History) -> None:
         final = history.log_contribution[-1]
-        dominant = dominant_neurons(final)
         order = np.argsort(-final, kind="stable")
-        return cls(history, dominant, order[~np.isin(order, dominant)])
-
-    def weights(self, neurons: NDArray[np.intp]) -> NDArray[np.float64]:
-        """Final contribution for those that carry the net, one for each of the others."""
-        logs = self.history.log_contribution[-1, neurons].astype(np.float64)
-        return np.exp(logs - logs.max()) if neurons is self.dominant else np.ones(len(neurons))
+        self.history, self.dominant = history, dominant_neurons(final)
+        self.others = order[~np.isin(order, self.dominant)]
 
     def quantiles(self, cosines: NDArray[np.float32], neurons: NDArray[np.intp]) -> NDArray[np.float64]:
-        """10 %, 50 % and 90 % of the cosines at every moment, (T, 3)."""
-        return weighted_quantiles(cosines[:, neurons], self.weights(neurons), (0.1, 0.5, 0.9))
+        """10 %, 50 % and 90 % of the cosines at every moment, (T, 3); those that carry the net count by their size."""
+        logs = self.history.log_contribution[-1, neurons].astype(np.float64)
+        weights = np.exp(logs - logs.max()) if neurons is self.dominant else np.ones(len(neurons))
+        return weighted_quantiles(cosines[:, neurons], weights, (0.1, 0.5, 0.9))
 
     def directions(self) -> list[tuple[str, str, NDArray[np.float32]]]:
         """Name, colour and cosines of what a neuron may point at, where it was recorded."""
-        centre, average = self.history.cos_centre, self.history.cos_average
-        found = [("sub-class centre", BLUE, centre), ("class average", VERMILION, average)]
-        return [one for one in found if one[2].size]
-
-
-def _loss_only(history: History, title: str) -> Figure:
-    figure = canvas((10, 4), title)
-    panel = figure.add_axes((0.075, 0.13, 0.9, 0.7))
-    timeline = Timeline.from_history(history)
-    _loss(panel, timeline, history)
-    timeline.set_axis(panel)
-    return figure
+        centre = ("sub-class centre", BLUE, self.history.cos_centre)
+        average = ("class average", VERMILION, self.history.cos_average)
+        return [one for one in (centre, average) if one[2].size]
 
 
 def _alignment(panel: Axes, beside: Axes, timeline: Timeline, neurons: NeuronGroups) -> None:
-    panel.set_title("Alignment: cosine of the neurons to their nearest …", loc="left")
-    panel.set_ylim(-0.05, 1.22)
+    panel.set(title="Alignment: cosine of the neurons to their nearest …", ylim=(-0.05, 1.22))
     panel.set_yticks([0, 0.25, 0.5, 0.75, 1])
     beside.set_axis_off()
     beside.set_ylim(panel.get_ylim())
@@ -120,13 +104,13 @@ def _alignment(panel: Axes, beside: Axes, timeline: Timeline, neurons: NeuronGro
 
 def _loss(panel: Axes, timeline: Timeline, history: History) -> None:
     loss = np.where(np.isfinite(history.log_loss), history.log_loss, np.nan) / LN10
-    panel.set_title("Training loss", loc="left")
+    panel.set_title("Training loss")
     panel.plot(timeline.x, loss, color=BLACK, lw=2, marker=_marker(timeline.x))
     decade_ticks(panel.yaxis, float(np.nanmin(loss)), float(np.nanmax(loss)))
 
 
 def _growth(panel: Axes, timeline: Timeline, neurons: NeuronGroups) -> None:
-    panel.set_title("Contributions |v||w|", loc="left")
+    panel.set_title("Contributions |v||w|")
     logs = neurons.history.log_contribution.astype(np.float64) / LN10
     logs = np.where(np.isfinite(logs), logs, np.nan)
     for group, colour, alpha in ((neurons.others, LIGHT_GREY, 0.8), (neurons.dominant, BLACK, 0.75)):
@@ -140,21 +124,28 @@ def _growth(panel: Axes, timeline: Timeline, neurons: NeuronGroups) -> None:
 
 
 def _bars(panel: Axes, neurons: NeuronGroups) -> None:
-    order = np.concatenate([neurons.dominant, neurons.others])
-    order = order[: min(MOST_BARS, max(20, len(neurons.dominant) * 4 // 3))]
+    carrying, every = len(neurons.dominant), len(neurons.dominant) + len(neurons.others)
+    order = np.concatenate([neurons.dominant, neurons.others])[: min(MOST_BARS, max(20, carrying * 4 // 3))]
     logs = neurons.history.log_contribution[-1, order].astype(np.float64)
-    tiny = not abs(logs[0]) < 600
-    heights = np.exp(logs - logs[0]) if tiny else np.exp(logs)
-    colours = [BLACK if rank < len(neurons.dominant) else LIGHT_GREY for rank in range(len(order))]
+    heights, tiny = sizes_of(logs)
+    colours = [BLACK if rank < carrying else LIGHT_GREY for rank in range(len(order))]
     panel.bar(np.arange(1, len(order) + 1), heights, width=0.9 if len(order) < 60 else 1.0, color=colours)
-    panel.set_ylim(0, 1.2 * heights[0])  # room for the note
-    panel.set_title("Final contributions" + (", relative" if tiny else ""), loc="left")
-    shown = "the" if len(order) == len(neurons.dominant) + len(neurons.others) else f"the {len(order)} largest"
-    panel.set_xlabel(f"{shown} neurons, in order")
+    panel.set_ylim(0, 1.2 * heights[0])  # space for the note
+    panel.set_title("Final contributions" + (", relative" if tiny else ""))
+    panel.set_xlabel(f"{'the' if len(order) == every else f'the {len(order)} largest'} neurons, in order")
     panel.yaxis.tick_right()
     panel.spines[["left", "right"]].set_visible(False)
-    note = f"{len(neurons.dominant)} of {len(neurons.dominant) + len(neurons.others)} neurons\ncarry 99 %"
+    note = f"{carrying} of {every} neurons\ncarry 99 %"
     panel.text(0.97, 0.97, note, transform=panel.transAxes, ha="right", va="top", fontsize=10, linespacing=1.3)
+
+
+def sizes_of(logs: NDArray[np.float64]) -> tuple[NDArray[np.float64], bool]:
+    """exp(logs), or relative to the largest (True) where floats could not hold or show them."""
+    top = float(logs.max())
+    if top == -np.inf:
+        return np.zeros(len(logs)), False
+    tiny = abs(top) > 600
+    return np.exp(logs - top) if tiny else np.exp(logs), tiny
 
 
 def _phases(panels: Sequence[Axes], timeline: Timeline, history: History) -> None:
@@ -173,8 +164,8 @@ def _separated(heights: Sequence[float], gap: float) -> list[float]:
     """The same heights (two at most), moved just enough not to overlap."""
     if len(heights) < 2 or abs(heights[0] - heights[1]) >= gap:
         return list(heights)
-    middle, upper = sum(heights) / 2, heights[0] >= heights[1]
-    return [middle + gap / 2, middle - gap / 2] if upper else [middle - gap / 2, middle + gap / 2]
+    middle, half = sum(heights) / 2, gap / 2 if heights[0] >= heights[1] else -gap / 2
+    return [middle + half, middle - half]
 
 
 def _marker(x: NDArray[np.float64]) -> str:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import NamedTuple, final
 from urllib.parse import quote
 
-from polyrelu.claims import Check, Claim, Judgement, Number, Outcome, Verdict, for_profile
+from polyrelu.claims import Check, Judgement, Number, Outcome, Verdict, for_profile
 from polyrelu.report.numbers import number_text
 
 CLAIM_GROUPS = {
@@ -46,42 +45,16 @@ class StripPlot(NamedTuple):
 
 
 @final
-@dataclass(frozen=True)
 class Row:
-    """A judgement and how it is shown."""
+    """A judgement and how it is shown: ``mark`` is colour and symbol, ``settings`` what was run, in words."""
 
-    judgement: Judgement
-
-    @property
-    def claim(self) -> Claim:
-        """What was claimed."""
-        return self.judgement.claim
-
-    @property
-    def id(self) -> str:
-        """Its name and its anchor."""
-        return self.claim.id
-
-    @property
-    def mark(self) -> VerdictMark:
-        """Colour and symbol."""
-        return VERDICT_MARKS[self.judgement.verdict]
-
-    @property
-    def settings(self) -> str:
-        """What was run, in words."""
-        return for_profile(self.claim.settings, self.judgement.profile)
-
-    @property
-    def expected(self) -> str:
-        """The verdict that we stand for."""
-        return for_profile(self.claim.expects, self.judgement.profile).value
-
-    @property
-    def notes(self) -> list[str]:
-        """What the experiment had to say, each thing once."""
-        notes = [outcome.measured.note for outcome in self.judgement.outcomes if outcome.measured]
-        return [note for note in dict.fromkeys(notes) if note]
+    def __init__(self, judgement: Judgement) -> None:
+        claim, measured = judgement.claim, [one.measured for one in judgement.outcomes if one.measured]
+        self.judgement, self.claim, self.id = judgement, claim, claim.id
+        self.mark = VERDICT_MARKS[judgement.verdict]
+        self.settings = for_profile(claim.settings, judgement.profile)
+        self.expected = for_profile(claim.expects, judgement.profile).value
+        self.notes = [note for note in dict.fromkeys(one.note for one in measured) if note]
 
     @property
     def tally(self) -> str:

@@ -10,13 +10,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import final
+from typing import TYPE_CHECKING, final
 
 from polyrelu.claims import PAPERS, Judgement, Profile, Standing, Verdict
 from polyrelu.errors import require
 from polyrelu.report.pages.claim_rows import CLAIM_GROUPS, VERDICT_MARKS, Row, duration_text, interval_text
 from polyrelu.report.pages.html import write_page
-from polyrelu.report.paper_figures.figure import PaperFigure
+
+if TYPE_CHECKING:
+    from polyrelu.report.paper_figures import PaperFigure
 
 PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
 MEANINGS = {
@@ -95,6 +97,7 @@ def write_claims_page(
     """
     require(len(judgements) > 0, "judgements", "none", "at least one claim to show")
     rows = [Row(judgement) for judgement in judgements]
+    papers = {row.claim.paper for row in rows} | {drawn.figure.paper for drawn in figures}
     return write_page(
         path,
         (__package__, "claims"),
@@ -108,16 +111,12 @@ def write_claims_page(
         reading=_sentences(rows),
         seeds=_seeds(rows),
         worked=sum({one.file: one.seconds for each in judgements for one in each.outcomes}.values()),
-        papers={key: paper for key, paper in PAPERS.items() if _of_paper(key, rows, figures)},
+        papers={key: paper for key, paper in PAPERS.items() if key in papers},
         groups={key: name for key, name in CLAIM_GROUPS.items() if any(row.claim.group == key for row in rows)},
         marks=VERDICT_MARKS,
         meanings=MEANINGS,
         standings=[standing.value for standing in Standing],
     )
-
-
-def _of_paper(key: str, rows: Sequence[Row], figures: Sequence[DrawnFigure]) -> bool:
-    return any(row.claim.paper == key for row in rows) or any(drawn.figure.paper == key for drawn in figures)
 
 
 def _counts(rows: Sequence[Row]) -> list[tuple[Verdict, int, float, float]]:

@@ -1,25 +1,53 @@
-"""What the figures of the papers share: results looked up, lines with their range, marks, axes."""
+"""What the figures of the papers share: their record, results looked up, lines with their range, marks, axes."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, final
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
+from matplotlib.figure import Figure
+from matplotlib.table import Table
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator, PercentFormatter
+from matplotlib.transforms import Bbox
 from numpy.typing import ArrayLike, NDArray
 
-from polyrelu.claims import Measured, Quantity
+from polyrelu.claims import Measured, Outcome, Quantity
 from polyrelu.report.figures.heatmap import heatmap
-from polyrelu.report.figures.style import BLACK, DOTTED, GREY
-from polyrelu.report.paper_figures.figure import Results, Run
+from polyrelu.report.figures.style import BLACK, DOTTED, GREY, figure_style
 from polyrelu.robust.theory import HALF_GAP
 
 Array = NDArray[np.float64]
-COSINES = (-1, -0.5, 0, 0.5, 1)  # ticks of a colour bar
+Results = Mapping[str, Sequence[Outcome]]  # by the name of the experiment, "module.function"
+Run = Mapping[str, Any]  # the data of one run of an experiment, by name
+
+
+@final
+@dataclass(frozen=True)
+class PaperFigure:
+    """``draw(results)`` makes it from the experiments of ``claims``; ``id`` is what --only takes."""
+
+    id: str
+    title: str
+    paper: str
+    caption: str
+    claims: tuple[str, ...]
+    draw: Callable[[Results], Figure]
+
+
+def paper_figure(
+    *, id: str, title: str, paper: str, caption: str, claims: tuple[str, ...]
+) -> Callable[[Callable[[Results], Figure]], PaperFigure]:
+    """The published figure that a function draws, in the style of all figures."""
+
+    def decorate(draw: Callable[[Results], Figure]) -> PaperFigure:
+        return PaperFigure(id, title, paper, caption, claims, figure_style()(draw))
+
+    return decorate
 
 
 def measured(results: Results, experiment: str) -> list[Measured]:
@@ -32,12 +60,6 @@ def runs_of(results: Results, experiment: str) -> list[Run]:
     return [one.data for one in measured(results, experiment)]
 
 
-def first_runs_of(results: Results, experiment: str) -> list[Run]:
-    """The same, of the smallest seed."""
-    seed = min(outcome.seed for outcome in results[experiment])
-    return runs_of({experiment: [one for one in results[experiment] if one.seed == seed]}, experiment)
-
-
 def values_of(runs: Iterable[Measured], quantity: str | Quantity) -> list[float]:
     """One judged number of every run that has it."""
     return [run.values[quantity] for run in runs if quantity in run.values]
@@ -46,12 +68,6 @@ def values_of(runs: Iterable[Measured], quantity: str | Quantity) -> list[float]
 def select(runs: Iterable[Run], **wanted: object) -> list[Run]:
     """The runs with these data."""
     return [run for run in runs if all(run[name] == value for name, value in wanted.items())]
-
-
-def by_power(runs: Sequence[Run], powers: Iterable[int]) -> list[tuple[int, list[Run]]]:
-    """(p, runs with that p) for every p that was run."""
-    found = [(p, select(runs, p=p)) for p in powers]
-    return [(p, chosen) for p, chosen in found if chosen]
 
 
 def rows(runs: Iterable[Run], name: str) -> Array:
@@ -70,24 +86,29 @@ def shares_beyond(runs: Iterable[Run], side: str, grid: Array) -> Array:
     return np.array([share_beyond(run[side], grid, run.get("points")) for run in runs])
 
 
+def grid_of_panels(figure: Figure, rows: int, columns: int, **grid: Any) -> Any:
+    """An array of panels; ``grid``: its edges and gaps."""
+    return figure.add_gridspec(rows, columns, **grid).subplots()
+
+
 def band(
     panel: Axes, x: ArrayLike, lines: ArrayLike, colour: str, *,
-    alpha: float = 0.18, middle: Callable[..., Any] = np.mean, **look: Any,
+    alpha: float = 0.18, line_alpha: float = 1.0, middle: Callable[..., Any] = np.mean, **look: Any,
 ) -> None:  # fmt: skip
     """The mean of the lines (runs, points), and the range from the smallest to the largest in a paler colour."""
     values = np.asarray(lines)
     panel.fill_between(x, values.min(axis=0), values.max(axis=0), color=colour, alpha=alpha, lw=0)
-    panel.plot(x, middle(values, axis=0), color=colour, **{"lw": 1.8, **look})
+    panel.plot(x, middle(values, axis=0), color=colour, alpha=line_alpha, **{"lw": 1.8, **look})
 
 
-def published_marks(panel: Axes, x: Collection[float], y: Collection[float], colour: str, **look: Any) -> None:
+def published_marks(panel: Axes, numbers: Mapping[Any, float], colour: str, **look: Any) -> None:
     """Published numbers as open diamonds."""
-    panel.plot([*x], [*y], "D", mfc="none", mec=colour, **{"ms": 6, "zorder": 4, **look})
+    panel.plot([*numbers], [*numbers.values()], "D", mfc="none", mec=colour, **{"ms": 6, "zorder": 4, **look})
 
 
 def published_key(panel: Axes, words: str = "published, read off", size: float = 6) -> None:
     """The entry of the legend for published numbers."""
-    published_marks(panel, [], [], GREY, ms=size, label=words)
+    published_marks(panel, {}, GREY, ms=size, label=words)
 
 
 def mark_radius(panel: Axes, radius: float, words: str, gap: float, height: float, **look: Any) -> None:
@@ -108,12 +129,10 @@ def percent_axis(panel: Axes, low: float = -0.02, high: float = 1.02) -> None:
     panel.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0, symbol=" %"))
 
 
-def robustness_axes(panel: Axes, title: str) -> None:
+def robustness_axes(panel: Axes, title: str, xlabel: str = "radius of the perturbation") -> None:
     """Robust accuracy against the radius, with room for the names of radii."""
     percent_axis(panel, -0.03, 1.14)
-    panel.set_yticks([0, 0.25, 0.5, 0.75, 1])
-    panel.set_xlabel("radius of the perturbation")
-    panel.set_title(title, loc="left")
+    panel.set(title=title, xlabel=xlabel, yticks=[0, 0.25, 0.5, 0.75, 1])
 
 
 def labelled(runs: Iterable[Run], words: str) -> list[tuple[Run, str]]:
@@ -134,9 +153,27 @@ def ticks_at(axis: Axis, places: Iterable[float], text: Callable[[float], str] =
     axis.set_minor_locator(NullLocator())
 
 
-def cosine_panel(panel: Axes, matrix: ArrayLike, bar: tuple[float, float] | None) -> None:
+def logarithmic(panel: Axes, x: Iterable[float], y: Iterable[float]) -> None:
+    """Both axes, with these ticks."""
+    panel.set(xscale="log", yscale="log")
+    ticks_at(panel.xaxis, x)
+    ticks_at(panel.yaxis, y)
+
+
+def cosine_panel(panel: Axes, matrix: ArrayLike, bar: tuple[float, float] | None = None) -> None:
     """A matrix of cosines in colours; ``bar``: left edge and width of the colour bar, in widths of the panel."""
     image = heatmap(panel, np.asarray(matrix), 1.0)
     if bar is not None:
         place = panel.inset_axes((bar[0], 0, bar[1], 1))
-        panel.figure.colorbar(image, cax=place, ticks=COSINES)
+        panel.figure.colorbar(image, cax=place, ticks=(-1, -0.5, 0, 0.5, 1))
+
+
+def ruled_table(panel: Axes, lines: Sequence[Sequence[str]], size: float, **look: Any) -> Table:
+    """A table that fills the panel, with pale rules between its lines."""
+    panel.set_axis_off()
+    table = panel.table(lines, cellLoc="right", edges="horizontal", bbox=Bbox([[0, 0], [1, 1]]), **look)
+    table.auto_set_font_size(False)
+    table.set_fontsize(size)
+    for cell in table.get_celld().values():
+        cell.set_edgecolor("#D5D5D5")
+    return table

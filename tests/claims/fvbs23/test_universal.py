@@ -11,7 +11,7 @@ from polyrelu.claims.fvbs23.universal import clusters
 from polyrelu.claims.setups.biased_nets import flip_lengths, with_ones
 from polyrelu.data import OrthonormalMixture
 from polyrelu.nets import AverageClassifier
-from polyrelu.report.paper_figures.fvbs23.universal import FIGURES
+from polyrelu.report.paper_figures import fvbs23 as drawn
 
 HALF = "|z| that flips half over sqrt(d/k)"
 SLOPE = "slope of log |z| against log k"
@@ -64,7 +64,7 @@ def test_flips_of_f_are_at_one_over_root_k():
 
 
 def test_the_figure_is_drawn_from_what_there_is(kept):
-    (figure,) = FIGURES
+    figure = drawn.universal
     points = [
         Outcome(0, {}, Measured({}, {"dim": dim, "exponent": 1.0, "points": dim, "c": 2.0})) for dim in (60, 120, 240)
     ]

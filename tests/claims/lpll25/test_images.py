@@ -12,7 +12,7 @@ from polyrelu.claims.lpll25 import image_nets, images, sizes
 from polyrelu.claims.lpll25.claims import images as claims
 from polyrelu.claims.lpll25.sizes import CLEAN, LOGIT, ODDS, OWN, READ_OUT, STRONGEST, SUM, TEN, TWO
 from polyrelu.data import Dataset, read
-from polyrelu.report.paper_figures.lpll25.images import FIGURES
+from polyrelu.report.paper_figures import lpll25 as drawn_figures
 
 CLAIMS = {claim.id: claim for claim in claims.CLAIMS}
 SMALL = {id: CLAIMS[id] for id in ("C16", "C17")}
@@ -161,7 +161,7 @@ def test_a_short_run_gives_every_number(short):
 
 
 def test_the_figure(short):
-    (figure,) = FIGURES
+    figure = drawn_figures.images
     assert set(figure.claims) == set(SIZED)
     drawn = figure.draw(short)
     assert sum(len(panel.lines) for panel in drawn.axes[:2]) == 2 * (5 + 3)  # lines and crosses

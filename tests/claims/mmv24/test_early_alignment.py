@@ -19,7 +19,7 @@ from polyrelu.claims.mmv24.early_alignment import (
 from polyrelu.claims.setups import needs
 from polyrelu.data import Dataset
 from polyrelu.nets import PolyReLUNet
-from polyrelu.report.paper_figures.mmv24.early_alignment import FIGURES
+from polyrelu.report.paper_figures.mmv24 import early
 from polyrelu.train import descend
 
 BY_ID = {claim.id: claim for claim in CLAIMS}
@@ -114,7 +114,7 @@ def test_orthogonally_separable_data_are():
 
 
 def test_the_figure_is_drawn_from_what_there_is(outcomes):
-    (figure,) = FIGURES
+    figure = early
     assert set(figure.claims) == set(BY_ID)
     picture = figure.draw(outcomes)
     assert len(picture.axes) == 9

@@ -12,7 +12,7 @@ from polyrelu.claims.mv24 import embeddings
 from polyrelu.claims.mv24.claims import embeddings as claims
 from polyrelu.claims.mv24.embeddings import RandomFeatures, features, heads
 from polyrelu.claims.quantity import located
-from polyrelu.report.paper_figures.mv24.embeddings import FIGURES
+from polyrelu.report.paper_figures.mv24.real_data import figure_four
 
 (D7,) = claims.CLAIMS
 POWERS = (1, 2, 3, 4)
@@ -127,7 +127,7 @@ def test_a_file_in_the_cache_and_ten_classes_or_fewer(tmp_path, monkeypatch):
 
 
 def test_the_figure_is_drawn_from_what_there_is(outcomes):
-    (figure,) = FIGURES
+    figure = figure_four
     assert figure.claims == ("D7",)
     picture = figure.draw({"mv24.embeddings.heads": [outcomes["quick"]]})
     lines = {line.get_label(): line.get_ydata() for line in picture.axes[1].lines}

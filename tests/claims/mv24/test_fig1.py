@@ -8,7 +8,7 @@ import torch
 from polyrelu.claims import PROFILES, Measured, Outcome, Verdict, for_profile, judge
 from polyrelu.claims.mv24 import fig1
 from polyrelu.claims.mv24.claims import mixture
-from polyrelu.report.paper_figures.mv24 import sphere
+from polyrelu.report.paper_figures.mv24.trained_nets import directions
 
 CLAIMS = {claim.id: claim for claim in mixture.CLAIMS if claim.experiment.startswith("mv24.fig1.")}
 
@@ -50,7 +50,7 @@ def test_a_picture_without_silent_neurons_says_nothing():
 
 
 def test_the_picture_has_six_stages(results):
-    figure = sphere.FIGURES[0].draw(results)
+    figure = directions.draw(results)
     titles = [panel.get_title() for panel in figure.axes]
     assert titles[0] == "p = 1: start"
     assert titles[-1] == "p = 3: norms have grown"

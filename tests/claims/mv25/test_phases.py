@@ -11,7 +11,7 @@ from polyrelu.claims.mv25 import claims, phases, sizes
 from polyrelu.claims.setups.sizes import MixtureSize
 from polyrelu.data import OrthonormalMixture
 from polyrelu.nets import CentreClassifier
-from polyrelu.report.paper_figures.mv25 import phases as drawn_phases
+from polyrelu.report.paper_figures import mv25 as drawn
 
 CLAIMS = {claim.id: claim for claim in claims.CLAIMS if claim.experiment.startswith("mv25.phases.")}
 CHANGE = "largest change of |v|² − |w|²"
@@ -64,7 +64,7 @@ def test_experiments_give_the_numbers_they_are_judged_by(shrunken, run, quantiti
     values, kept = run(phases.random_start)
     assert values["steps from alignment to the fall of the loss"] > 0
     assert values["distance at the first look"] == pytest.approx(1, abs=1e-3)
-    assert len(drawn_phases.FIGURES[0].draw({"mv25.phases.random_start": kept}).axes) == 5
+    assert len(drawn.random_start.draw({"mv25.phases.random_start": kept}).axes) == 5
     for id in ("B13", "B14", "B17", "B30"):
         assert quantities(CLAIMS[id], "quick") <= set(values)
         assert quantities(CLAIMS[id], "paper") <= {*values, "distance at step 490"}
@@ -79,7 +79,7 @@ def test_experiments_give_the_numbers_they_are_judged_by(shrunken, run, quantiti
     assert quantities(CLAIMS["B15"], *PROFILES) <= set(values)
     steps = values.along("reading", "step of median cosine .9")
     assert steps["of a unit weight"] < steps["none"]
-    assert len(drawn_phases.FIGURES[1].draw({phases.nudged_start.name: kept}).axes) == 3
+    assert len(drawn.nudged_start.draw({phases.nudged_start.name: kept}).axes) == 3
 
 
 @pytest.mark.parametrize("profile", PROFILES)

@@ -7,7 +7,7 @@ from polyrelu.claims import PROFILES, Quantity, Verdict, for_profile
 from polyrelu.claims.mv25 import claims, robust_accuracy, sizes
 from polyrelu.claims.setups.sizes import MixtureSize
 from polyrelu.nets import PlainPolyNet
-from polyrelu.report.paper_figures.mv25 import initialisation as drawn_initialisation
+from polyrelu.report.paper_figures import mv25 as drawn
 
 CLAIMS = {one.id: one for one in claims.CLAIMS if one.experiment.startswith("mv25.robust_accuracy.")}
 
@@ -43,7 +43,7 @@ def test_starts_give_the_numbers_they_are_judged_by(shrunken, run, quantities):
     for key, value in values.items():
         if isinstance(key, Quantity) and key.name == "proven":
             assert value <= values[Quantity("not broken", **dict(key.where))]
-    assert len(drawn_initialisation.FIGURES[0].draw({robust_accuracy.starts.name: kept}).axes) == 2
+    assert len(drawn.initialisation.draw({robust_accuracy.starts.name: kept}).axes) == 2
 
 
 @pytest.mark.parametrize("profile", PROFILES)

@@ -46,9 +46,9 @@ def test_another_power_turns_the_verdict(claim, kept):
 
 
 def test_the_figure_draws_the_points_of_every_dimension(kept):
-    from polyrelu.report.paper_figures.fvbs23.universal import FIGURES
+    from polyrelu.report.paper_figures.fvbs23 import universal
 
-    picture = FIGURES[0].draw({"fvbs23.universal.clusters": CLUSTERS, "vys22.sphere.margin_points": kept})
+    picture = universal.draw({"fvbs23.universal.clusters": CLUSTERS, "vys22.sphere.margin_points": kept})
     assert list(picture.axes[2].lines[0].get_xdata()) == [part["dim"] for part in margin_points.parts("quick")]
 
 

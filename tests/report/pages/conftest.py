@@ -12,7 +12,7 @@ from polyrelu.claims.claim import Claim, Standing, Verdict, at_least, at_most, n
 from polyrelu.claims.experiment import Measured, experiment
 from polyrelu.claims.judge import Outcome, judge
 from polyrelu.report.pages import About, DrawnFigure
-from polyrelu.report.paper_figures.figure import PaperFigure
+from polyrelu.report.paper_figures import PaperFigure
 
 HOSTILE = "<script>window.broken = 1</script><img src=x onerror='window.broken = 1'>\" & more"
 LONG = "w" * 300

@@ -1,1 +1,0 @@
-"""Figures of Lyu & Li (ICLR 2020)."""

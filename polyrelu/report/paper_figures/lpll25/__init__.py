@@ -1,1 +1,0 @@
-"""Figures of Li et al. (ICLR 2025)."""

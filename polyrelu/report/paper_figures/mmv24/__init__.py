@@ -1,1 +1,0 @@
-"""Figures of Min, Mallada & Vidal (ICLR 2024)."""

@@ -1,1 +1,0 @@
-"""Figures of Min & Vidal (ICML 2025)."""
