@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, final
 
 import numpy as np
@@ -29,6 +29,7 @@ Send = Callable[[Message], None]  # passes a message on; raises Stopped when it 
 MAX_KEPT_NUMBERS = 4_000_000  # numbers of all neurons kept of a run, so that points of any moment can be asked
 FRAME_THRESHOLDS = (0.02, 0.1, 0.3)  # of a cosine, of the log loss, of the usual log contribution: worth a frame
 FRAMES_PER_DOUBLING = 100  # frames after which twice as much must change
+FINAL_LOSS = {"mixture": 1e-2, "digits": 0.2}  # loss at which training ends
 MAX_EVALUATIONS = 1000  # passes over the data; some hundred are usual, data that cannot be separated have no end
 SHOWN_POINTS = 120  # training points on the sphere
 
@@ -54,30 +55,28 @@ class Recording:
 
     A moment is sent if some cosine, the loss (in logs) or the usual log |v_j||w_j| changed by FRAME_THRESHOLDS since
     the last one that was; after every FRAMES_PER_DOUBLING frames twice that is required. So a flow of thousands of
-    steps has few hundred frames.
+    steps has few hundred frames. ``send`` may raise to end the flow.
     """
 
     def __init__(self, problem: FlowProblem, send: Send) -> None:
-        """``send`` may raise to end the flow."""
-        self.problem, self.send = problem, send
-        self.columns, self.count, self.stride = problem.columns(), 0, 1
+        self.problem, self.send, self.columns = problem, send, problem.columns()
+        self.count, self.stride = 0, 1
         self.frames: list[NeuronFrame] = []
-        self.centred: list[Tensor] = []
+        self.sent: list[Tensor] = []  # what is watched, at the last moment that was sent
         self.last: Callable[[], None] | None = None  # sends the latest moment, if that was not yet sent
 
     def __call__(self, moment: dict[str, Any], state: PolarState) -> None:
         """One more moment."""
         polar = state.polar()
         cosines, logs = polar.u @ self.columns.T, torch.as_tensor(moment["log_contribution"]).double()
-        centred = [cosines, torch.tensor([moment["log_loss"]]), logs.median()[None]]
+        watched = [cosines, torch.tensor([moment["log_loss"]]), logs.median()[None]]
         factor = 2.0 ** (self.count // FRAMES_PER_DOUBLING)
-        still = [
-            bool((a - b).abs().max() < factor * c)
-            for a, b, c in zip(centred, self.centred, FRAME_THRESHOLDS, strict=False)
-        ]
+        still = bool(self.sent) and all(
+            bool((a - b).abs().max() < factor * c) for a, b, c in zip(watched, self.sent, FRAME_THRESHOLDS, strict=True)
+        )
         self.last = lambda: self.send_frame(moment, polar, cosines, logs)
-        if not still or not all(still):
-            self.centred = centred
+        if not still:
+            self.sent = watched
             self.finish()
         else:
             self.send({"kind": "working"})
@@ -130,13 +129,9 @@ def stream(problem: FlowProblem, send: Send) -> tuple[Recording, Trajectory]:
     send(start(problem))
     recording = Recording(problem, send)
     run = flow(
-        problem.net,
-        problem.train,
-        loss=problem.loss,
-        until=problem.until,
-        max_evaluations=MAX_EVALUATIONS,
-        watch=recording,
-    )
+        problem.net, problem.train, loss=problem.loss, until=FINAL_LOSS[problem.setting.data],
+        max_evaluations=MAX_EVALUATIONS, watch=recording,
+    )  # fmt: skip
     recording.finish()
     send(end(problem, recording, run))
     return recording, run
@@ -144,14 +139,13 @@ def stream(problem: FlowProblem, send: Send) -> tuple[Recording, Trajectory]:
 
 def start(problem: FlowProblem) -> Message:
     """What stays as it is during a flow."""
-    columns, setting = problem.columns(), problem.setting
-    points = torch.nn.functional.normalize(
-        problem.centred(problem.train.rows(0, min(SHOWN_POINTS, len(problem.train))))
-    )
+    columns = problem.columns()
+    rows = problem.train.rows(0, min(SHOWN_POINTS, len(problem.train)))
+    points = torch.nn.functional.normalize(problem.centred(rows))
     labels = problem.binary_labels(problem.train).y[: len(points)]
     return {
         "kind": "start",
-        "setting": setting.as_json(),
+        "setting": asdict(problem.setting),
         "width": problem.net.width,
         "dim": problem.net.dim,
         "p": problem.net.p,
@@ -192,18 +186,9 @@ def command(problem: FlowProblem) -> str:
     s = problem.setting
     if s.data != "mixture" or s.labels != "coarse":
         return ""
-    settings = FlowSettings(
-        p=s.p,
-        clusters=f"{s.positive}+{s.negative}",
-        dim=s.dim,
-        samples=s.samples,
-        width=s.width,
-        alpha=s.alpha,
-        init=s.scale,
-        start=s.start,
-        seed=s.seed,
-        max_evaluations=MAX_EVALUATIONS,
-    )
+    same = {name: getattr(s, name) for name in ("p", "dim", "samples", "width", "alpha", "start", "seed")}
+    clusters = f"{s.positive}+{s.negative}"
+    settings = FlowSettings(clusters=clusters, init=s.scale, max_evaluations=MAX_EVALUATIONS, **same)
     return settings.command("runs/explored")
 
 

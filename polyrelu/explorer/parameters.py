@@ -1,19 +1,23 @@
-"""Every number a page may ask for, with its least, most and usual value: one table for server and sliders."""
+"""Every number a page may ask for, with its least, most and usual value, one table for server and sliders; presets."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
-from typing import Any, final
+from dataclasses import dataclass, fields
+from typing import final
 
 from polyrelu.errors import InputError, require
 
 MOST_WORK = 10**9  # samples x dim x width: a pass over the data then takes about a second
-CHOICES = {
-    "start": ("balanced", "gaussian"),
-    "labels": ("coarse", "fine"),
-    "data": ("mixture", "digits"),
-}
+CHOICES = {"start": ("balanced", "gaussian"), "labels": ("coarse", "fine"), "data": ("mixture", "digits")}
+
+
+def _short(value: object) -> str:
+    """A value in a sentence, however long it came."""
+    if isinstance(value, int) and abs(value) >= 10**30:
+        return "a number of more than 30 digits"
+    text = repr(value)
+    return text if len(text) <= 40 else f"{text[:37]}..."
 
 
 @final
@@ -88,10 +92,6 @@ class Setting:
         """What both layers are multiplied by at the start."""
         return float(10**self.log10_scale)
 
-    def as_json(self) -> dict[str, Any]:
-        """Plain values by name."""
-        return asdict(self)
-
     @classmethod
     def from_json(cls, given: object) -> Setting:
         """From what a page sent; unknown names are refused, missing ones are as usual."""
@@ -103,14 +103,22 @@ class Setting:
         return cls(**given)
 
 
-def parameter_table() -> list[dict[str, Any]]:
-    """The limits as the page reads them."""
-    return [asdict(limit) for limit in PARAMETERS]
+@final
+@dataclass(frozen=True)
+class Preset:
+    """A setting under a name; ``pgd`` is the radius of the published attack (0: none)."""
+
+    id: str
+    name: str
+    setting: Setting
+    pgd: float = 0.0
 
 
-def _short(value: object) -> str:
-    """A value in a sentence, however long it came."""
-    if isinstance(value, int) and abs(value) >= 10**30:
-        return "a number of more than 30 digits"
-    text = repr(value)
-    return text if len(text) <= 40 else f"{text[:37]}..."
+PRESETS = (  # words.js has the sentences that go with them
+    Preset("averages", "ReLU averages", Setting(p=1)),
+    Preset("decouples", "polynomial ReLU decouples", Setting(p=3)),
+    Preset("large", "large initialisation", Setting(p=3, log10_scale=-0.3, start="gaussian")),
+    Preset("fooled", "why PGD is fooled", Setting(p=3), pgd=0.85),
+    Preset("fine", "fine labels", Setting(p=1, labels="fine")),
+    Preset("digits", "a ReLU head on digits", Setting(p=1, data="digits", log10_scale=-3)),
+)

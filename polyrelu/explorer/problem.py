@@ -20,7 +20,6 @@ from polyrelu.train.descent import mean
 
 TEST_POINTS = 60  # fresh points that are bracketed
 DIGITS_TRAIN, DIGITS_TEST = 600, 60  # training and test images
-FINAL_LOSS = {"mixture": 1e-2, "digits": 0.2}  # loss at which training ends
 
 
 @final
@@ -41,11 +40,6 @@ class FlowProblem:
         return "cross_entropy" if self.setting.labels == "fine" else "exp"
 
     @property
-    def until(self) -> float:
-        """Loss at which it ends."""
-        return FINAL_LOSS[self.setting.data]
-
-    @property
     def names(self) -> list[str]:
         """What the page calls the sub-classes."""
         if self.setting.data == "digits":
@@ -64,17 +58,16 @@ class FlowProblem:
         """Rows minus the centre of the net."""
         return rows if self.net.centre is None else rows - self.net.centre
 
-    def axes(self) -> Tensor:
-        """Unit vectors by which the page knows every neuron: the centres, and in space what they leave out, (A, D)."""
-        rows = torch.nn.functional.normalize(self.centred(self.centres))
-        if rows.shape[1] == 3 and len(rows) == 2:
-            rows = torch.cat([rows, torch.linalg.cross(rows[0], rows[1])[None]])
-        return rows
-
     def columns(self) -> Tensor:
-        """The axes, and then the unit directions of the class means of the training rows, [+1, -1]."""
+        """Unit vectors (A + 2, D) by which the page knows every neuron.
+
+        The A axes are the centres, and in space what they leave out; then come the class means, [+1, -1].
+        """
+        axes = torch.nn.functional.normalize(self.centred(self.centres))
+        if axes.shape == (2, 3):
+            axes = torch.cat([axes, torch.linalg.cross(axes[0], axes[1])[None]])
         means = self.binary_labels(self.train).class_means()
-        return torch.cat([self.axes(), torch.nn.functional.normalize(self.centred(means))])
+        return torch.cat([axes, torch.nn.functional.normalize(self.centred(means))])
 
     def binary_labels(self, data: Dataset) -> Dataset:
         """The same rows with the labels +1/-1."""
@@ -84,50 +77,34 @@ class FlowProblem:
         """The classifier +1/-1 of neurons at some moment, times a factor > 0 that makes its largest neuron 1."""
         logs = log_contribution + read_out.double().abs().log()
         half = (logs - logs.max()) / 2
-        like = PolyReLUNet(
-            self.net.dim,
-            len(u),
-            self.net.p,
-            init="zeros",
-            centre=self.net.centre,
-            normalise_input=self.net.normalise_input,
-            dtype=self.net.dtype,
-        )
+        net = self.net
+        kept: dict[str, Any] = {"centre": net.centre, "normalise_input": net.normalise_input, "dtype": net.dtype}
+        like = PolyReLUNet(net.dim, len(u), net.p, init="zeros", **kept)
         sign = torch.where(read_out < 0, -1.0, 1.0).to(u.dtype)
         return PolyReLUNet.from_polar(Polar(u, sign[:, None], half, half), like=like)
 
 
 def flow_problem(setting: Setting) -> FlowProblem:
     """The problem of a setting; the same setting gives the same numbers as the library does."""
-    return _digits(setting) if setting.data == "digits" else _mixture(setting)
-
-
-def _mixture(setting: Setting) -> FlowProblem:
-    mixture = OrthonormalMixture(setting.dim, setting.positive, setting.negative, setting.alpha)
-    train, test = mixture.sample(setting.samples, setting.seed), mixture.sample(TEST_POINTS, setting.seed + 1)
-    outputs = 1
-    if setting.labels == "fine":
-        assert train.cluster is not None
-        train, outputs = replace(train, y=train.cluster), mixture.clusters
-    net = _net(setting, setting.dim, outputs)
-    return FlowProblem(setting, net, train, test, mixture.centres, mixture.labels)
-
-
-def _digits(setting: Setting) -> FlowProblem:
-    data = read("digits:parity")
-    assert data.cluster is not None
-    centres = torch.stack([data.rows()[data.cluster == digit].mean(0) for digit in range(10)])
-    order = torch.randperm(len(data), generator=torch.Generator().manual_seed(setting.seed))
-    train, test = data.subset(order[:DIGITS_TRAIN]), data.subset(order[DIGITS_TRAIN : DIGITS_TRAIN + DIGITS_TEST])
-    sides = torch.tensor([1.0 - 2 * (digit % 2) for digit in range(10)])
-    if setting.labels == "fine":
+    fine, more = setting.labels == "fine", dict[str, Any]()
+    if setting.data == "digits":
+        data = read("digits:parity")
+        assert data.cluster is not None
+        centres = torch.stack([data.rows()[data.cluster == digit].mean(0) for digit in range(10)])
+        sides = torch.tensor([1.0 - 2 * (digit % 2) for digit in range(10)])
+        order = torch.randperm(len(data), generator=torch.Generator().manual_seed(setting.seed))
+        train, test = data.subset(order[:DIGITS_TRAIN]), data.subset(order[DIGITS_TRAIN : DIGITS_TRAIN + DIGITS_TEST])
+    else:
+        mixture = OrthonormalMixture(setting.dim, setting.positive, setting.negative, setting.alpha)
+        centres, sides = mixture.centres, mixture.labels
+        train, test = mixture.sample(setting.samples, setting.seed), mixture.sample(TEST_POINTS, setting.seed + 1)
+    if fine:
         assert train.cluster is not None
         train = replace(train, y=train.cluster)
-    outputs = 10 if setting.labels == "fine" else 1
-    net = _net(setting, data.dim, outputs, centre=mean(train), normalise_input=True)
+    if setting.data == "digits":
+        more = {"centre": mean(train), "normalise_input": True}
+    net = PolyReLUNet(
+        train.dim, setting.width, setting.p, len(centres) if fine else 1,
+        init=setting.start, scale=setting.scale, seed=setting.seed, **more,
+    )  # fmt: skip
     return FlowProblem(setting, net, train, test, centres, sides)
-
-
-def _net(setting: Setting, dim: int, outputs: int, **more: Any) -> PolyReLUNet:
-    more |= {"init": setting.start, "scale": setting.scale, "seed": setting.seed}
-    return PolyReLUNet(dim, setting.width, setting.p, outputs, **more)

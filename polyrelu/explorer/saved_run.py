@@ -42,7 +42,6 @@ class SavedRun:
         polar, final = net.polar(), torch.as_tensor(history.log_contribution[-1]).double()
         recording.keep(frames.NeuronFrame(len(history.clock) - 1, polar.u, polar.q[:, 0], final))
         send({**frames.start(self.problem), **self.about(), "final": frames.base64_float32(final)})
-        directions = frames.base64_float32(polar.u @ recording.columns.T)
         for i in range(len(history.clock)):
             send(
                 {
@@ -51,7 +50,7 @@ class SavedRun:
                     "log_time": frames.finite(history.log_time[i]),
                     "log_loss": float(history.log_loss[i]),
                     "accuracy": float(history.accuracy[i]),
-                    "cosines": directions if i == 0 else None,
+                    "cosines": frames.base64_float32(polar.u @ recording.columns.T) if i == 0 else None,
                     "log_contribution": frames.base64_float32(history.log_contribution[i]),
                     "read_out": frames.base64_float32(polar.q[:, 0]) if i == 0 else None,
                     "cos_centre": frames.base64_float32(history.cos_centre[i]),
@@ -82,9 +81,8 @@ def read_run(folder: str | Path) -> SavedRun:
     mixture = OrthonormalMixture(settings.dim, positive, negative, settings.alpha, dtype=net.dtype)
     train = mixture.sample(min(settings.samples, DRAWN_POINTS), settings.seed)
     test = mixture.sample(TEST_POINTS, settings.seed + 1)
-    problem = FlowProblem(
-        _nearest_setting(settings, positive, negative), net, train, test, mixture.centres, mixture.labels
-    )
+    setting = _nearest_setting(settings, positive, negative)
+    problem = FlowProblem(setting, net, train, test, mixture.centres, mixture.labels)
     return SavedRun(path.resolve().name, settings, run, problem)
 
 
@@ -101,11 +99,10 @@ def _readable(path: Path) -> None:
 
 def _nearest_setting(settings: FlowSettings, positive: int, negative: int) -> Setting:
     """The setting of the page nearest to that of the run: the values of the sliders."""
-    given = {"p": settings.p, "positive": positive, "negative": negative, "alpha": settings.alpha, "dim": settings.dim}
-    given |= {"width": settings.width, "log10_scale": math.log10(settings.init), "seed": settings.seed}
-    cut = {
-        limit.name: min(max(given[limit.name], limit.least), limit.most) for limit in PARAMETERS if limit.name in given
-    }
+    given = {name: getattr(settings, name) for name in ("p", "alpha", "dim", "width", "seed")}
+    given |= {"positive": positive, "negative": negative, "log10_scale": math.log10(settings.init)}
+    limits = {limit.name: limit for limit in PARAMETERS}
+    cut = {name: min(max(value, limits[name].least), limits[name].most) for name, value in given.items()}
     samples = min(settings.samples, 5000, int(MOST_WORK / (cut["dim"] * cut["width"])))
     start = settings.start if settings.start in CHOICES["start"] else "balanced"
     return Setting.from_json({**cut, "samples": max(samples, 20), "start": start})

@@ -10,6 +10,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import asdict
 from functools import partial
 from typing import Any
 
@@ -23,16 +24,20 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from polyrelu._version import __version__
 from polyrelu.errors import InputError, require
-from polyrelu.explorer import export, frames, plane
-from polyrelu.explorer import robustness as robust
-from polyrelu.explorer.claim_page import claim_page
-from polyrelu.explorer.parameters import CHOICES, Setting, parameter_table
-from polyrelu.explorer.presets import PRESETS
+from polyrelu.explorer import frames, pages, radii
+from polyrelu.explorer.parameters import CHOICES, PARAMETERS, PRESETS, Setting
 from polyrelu.explorer.problem import flow_problem
 from polyrelu.explorer.saved_run import SavedRun
 from polyrelu.explorer.sessions import SUPERSEDED, Sessions
 
 LOCAL_NAMES = ("127.0.0.1", "localhost")
+HEADERS = {
+    "Content-Security-Policy": pages.policy(),
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
 MAX_QUESTION, MAX_RECORDING = 10_000, 64_000_000  # bytes of a question, and of a recording to be exported
 
 
@@ -40,7 +45,6 @@ class Guard:
     """Refuses other Hosts and Origins and long bodies; forbids the page everything but this server."""
 
     def __init__(self, app: ASGIApp) -> None:
-        """Pass requests on to ``app``."""
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -56,12 +60,7 @@ class Guard:
 
         async def guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
-                given = MutableHeaders(scope=message)
-                given["Content-Security-Policy"] = export.policy()
-                given["X-Content-Type-Options"] = "nosniff"
-                given["Referrer-Policy"] = "no-referrer"
-                given["Cross-Origin-Resource-Policy"] = "same-origin"
-                given["Cache-Control"] = "no-store"
+                MutableHeaders(scope=message).update(HEADERS)
             await send(message)
 
         await self.app(scope, receive, guarded)
@@ -95,7 +94,7 @@ def application(saved: SavedRun | None = None) -> Starlette:
     sessions = Sessions()
 
     async def page(request: Request) -> Response:
-        return HTMLResponse(export.served_page(about(saved)))
+        return HTMLResponse(pages.served_page(about(saved)))
 
     async def flow(request: Request) -> Response:
         given = await json_body(request)
@@ -107,9 +106,9 @@ def application(saved: SavedRun | None = None) -> Starlette:
                 assert saved is not None
                 recording = saved.stream(send)
             else:
-                recording = frames.stream(flow_problem(setting), send)[0]
+                recording, _ = frames.stream(flow_problem(setting), send)
             send({"kind": "ready", "run": session.keep_recording(recording)})
-            robust.stream(recording, send)
+            radii.stream(recording, send)
 
         return StreamingResponse(session.start(work).lines(), media_type="application/x-ndjson")
 
@@ -120,8 +119,8 @@ def application(saved: SavedRun | None = None) -> Starlette:
             return JSONResponse({"kind": "nothing", "error": "there is no finished flow to look at yet."})
         if given.get("run", session.run) != session.run:  # about a flow that another one has followed
             return JSONResponse(SUPERSEDED)
-        question = plane.Question.from_json(given, session.recording)
-        return JSONResponse(await session.answer(partial(plane.answer, session.recording, question)))
+        question = radii.Question.from_json(given, session.recording)
+        return JSONResponse(await session.answer(partial(radii.answer, session.recording, question)))
 
     async def whole(request: Request) -> Response:
         given = await json_body(request, MAX_RECORDING)
@@ -130,13 +129,13 @@ def application(saved: SavedRun | None = None) -> Starlette:
         require(good, "recorded", type(recorded).__name__, "a list of messages")
         assert isinstance(recorded, list)
         try:
-            text = export.standalone_page(about(None), recorded)
+            text = pages.standalone_page(about(None), recorded)
         except ValueError:  # JSON has no infinity, but 1e999 is one
             raise InputError("recorded: expected finite numbers.") from None
         return HTMLResponse(text)
 
     async def claim(request: Request) -> Response:
-        return HTMLResponse(await asyncio.to_thread(claim_page, request.path_params["id"]))
+        return HTMLResponse(await asyncio.to_thread(pages.claim_page, request.path_params["id"]))
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
@@ -150,7 +149,7 @@ def application(saved: SavedRun | None = None) -> Starlette:
             Route("/point", point, methods=["POST"]),
             Route("/export", whole, methods=["POST"]),
             Route("/claim/{id}", claim),
-            Mount("/static", StaticFiles(directory=export.STATIC)),
+            Mount("/static", StaticFiles(directory=pages.STATIC)),
         ],
         lifespan=lifespan,
         exception_handlers={InputError: refuse, ClientDisconnect: gone},
@@ -164,18 +163,18 @@ def about(saved: SavedRun | None) -> dict[str, Any]:
     """What the page knows before it asks."""
     return {
         "version": __version__,
-        "limits": parameter_table(),
+        "limits": [asdict(limit) for limit in PARAMETERS],
         "choices": {name: list(values) for name, values in CHOICES.items()},
-        "presets": [preset.as_json() for preset in PRESETS],
+        "presets": [asdict(preset) for preset in PRESETS],
         "saved_run": None if saved is None else saved.name,
     }
 
 
 def warm_up() -> None:
     """One small flow and a radius, without a reader: what is loaded at first use is ready for the page."""
-    recording = frames.stream(flow_problem(Setting(p=3, dim=6, samples=20, width=4)), lambda message: None)[0]
-    question = plane.Question(frame=0, centres=(0, 1), point=(1.0, 0.0), label=1, pgd=0.0)
-    plane.answer(recording, question)
+    recording, _ = frames.stream(flow_problem(Setting(p=3, dim=6, samples=20, width=4)), lambda message: None)
+    question = radii.Question(frame=0, centres=(0, 1), point=(1.0, 0.0), label=1, pgd=0.0)
+    radii.answer(recording, question)
 
 
 async def refuse(request: Request, error: Exception) -> Response:

@@ -35,10 +35,9 @@ PointWork = Callable[[Send], Message]  # of one point
 
 
 class FlowThread:
-    """A flow in a thread, and its messages as lines of JSON."""
+    """A flow in a thread, begun once it holds the lock ``turn``, and its messages as lines of JSON."""
 
     def __init__(self, work: FlowWork, turn: threading.Lock) -> None:
-        """Begin ``work`` once it holds the lock ``turn``."""
         self.stopped = threading.Event()
         self.loop, self.queue = asyncio.get_running_loop(), asyncio.Queue[bytes | None]()
         self.thread = threading.Thread(target=self._run, args=(work, turn), daemon=True, name="explorer-flow")
@@ -103,7 +102,6 @@ class Session:
     """A tab: the flow and the point under way, and the last finished flow, the ``run``-th."""
 
     def __init__(self) -> None:
-        """Nothing yet."""
         self.flow: FlowThread | None = None
         self.recording: Recording | None = None
         self.run = 0
@@ -152,7 +150,6 @@ class Sessions:
     """The sessions of all open pages, by the names of their tabs."""
 
     def __init__(self) -> None:
-        """None yet."""
         self.open: OrderedDict[str, Session] = OrderedDict()
 
     def find(self, name: object) -> Session | None:

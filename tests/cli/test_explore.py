@@ -17,7 +17,7 @@ from waiting import LIMIT
 
 from polyrelu.cli.application import app
 from polyrelu.errors import InputError
-from polyrelu.explorer import export, saved_run
+from polyrelu.explorer import pages, saved_run
 
 
 @pytest.fixture(scope="module")
@@ -127,9 +127,9 @@ def test_it_runs_until_it_is_interrupted(folder):
 
 
 def test_the_page_is_small_and_names_no_other_place():
-    size = sum(path.stat().st_size for path in export.STATIC.iterdir())
+    size = sum(path.stat().st_size for path in pages.STATIC.iterdir())
     assert size < 150_000
-    for path in export.STATIC.iterdir():
+    for path in pages.STATIC.iterdir():
         text = path.read_text()
         assert "http://" not in text, path
         assert "https://" not in text, path
@@ -138,7 +138,7 @@ def test_the_page_is_small_and_names_no_other_place():
 
 def test_a_recording_cannot_break_out_of_the_page():
     recorded = [{"kind": "start", "name": "</script><script>alert(1)</script>\u2028"}]
-    text = export.standalone_page({"limits": []}, recorded)
+    text = pages.standalone_page({"limits": []}, recorded)
     assert "<script>alert" not in text
     assert "\u2028" not in text
     assert "{{" not in text.replace("{{about}}", "")

@@ -10,7 +10,8 @@ import pytest
 pytest.importorskip("starlette", reason="the explorer needs the extra 'web'")
 
 from polyrelu.explorer import application, server
-from polyrelu.explorer.export import policy
+from polyrelu.explorer.pages import policy
+from polyrelu.explorer.parameters import PARAMETERS
 from polyrelu.explorer.server import MAX_QUESTION, MAX_RECORDING, Guard, is_local
 from polyrelu.explorer.sessions import SUPERSEDED
 
@@ -193,3 +194,7 @@ def test_a_point_is_about_the_flow_that_is_there():
 @pytest.mark.parametrize("path", ["/flow", "/point", "/export"])
 def test_questions_are_posted(app, path):
     assert ask(app, path, method="GET")[0] == 405
+
+
+def test_the_page_is_told_every_limit_in_the_order_of_the_table():
+    assert [row["name"] for row in server.about(None)["limits"]] == [limit.name for limit in PARAMETERS]

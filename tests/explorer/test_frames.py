@@ -7,8 +7,7 @@ import pytest
 import torch
 
 import polyrelu
-from polyrelu.explorer import frames, plane
-from polyrelu.explorer import robustness as robust
+from polyrelu.explorer import frames, radii
 from polyrelu.explorer.parameters import Setting
 from polyrelu.explorer.problem import flow_problem
 from polyrelu.explorer.sessions import Stopped
@@ -68,7 +67,7 @@ def test_the_command_makes_the_same_flow():
 
 def test_radii_are_the_library_s():
     messages, recording, run = told(SMALL)
-    robust.stream(recording, messages.append)
+    radii.stream(recording, messages.append)
     test = recording.problem.test
     theirs = polyrelu.bracket(run.net, test.rows(), test.y, tol=1e-3)
     last = messages[-1]
@@ -80,8 +79,8 @@ def test_radii_are_the_library_s():
 
 def test_a_point_of_the_plane_is_bracketed_as_the_library_does():
     _, recording, run = told(SMALL)
-    question = plane.Question.from_json({"frame": 999, "centres": [0, 3], "point": [0.9, 0.1], "label": 1}, recording)
-    reply = plane.answer(recording, question)
+    question = radii.Question.from_json({"frame": 999, "centres": [0, 3], "point": [0.9, 0.1], "label": 1}, recording)
+    reply = radii.answer(recording, question)
     x = 0.9 * recording.columns[0] + 0.1 * recording.columns[3]
     theirs = polyrelu.bracket(run.net, x[None], torch.tensor([1.0]), tol=1e-3)
     assert reply["upper"] == pytest.approx(float(theirs.upper[0]), rel=5e-3)
@@ -98,15 +97,15 @@ def test_looking_at_a_point_ends_when_nobody_wants_the_answer():
         raise Stopped
 
     _, recording, _ = told(SMALL)
-    question = plane.Question.from_json({"frame": 9, "centres": [0, 3], "point": [0.9, 0.1], "label": 1}, recording)
+    question = radii.Question.from_json({"frame": 9, "centres": [0, 3], "point": [0.9, 0.1], "label": 1}, recording)
     with pytest.raises(Stopped):
-        plane.answer(recording, question, send)
+        radii.answer(recording, question, send)
 
 
 def test_descent_from_the_point_itself_finds_nothing_though_the_break_is_nearer():
     _, recording, _ = told(Setting(p=3))  # A10, B7
     asked = {"frame": 999, "centres": [0, 3], "point": [1, 0], "label": 1, "pgd": 0.85}
-    reply = plane.answer(recording, plane.Question.from_json(asked, recording))
+    reply = radii.answer(recording, radii.Question.from_json(asked, recording))
     assert not reply["pgd"]["success"]
     assert reply["upper"] < 0.72
     lengths = np.hypot(*np.subtract(reply["pgd"]["flat"], reply["point"]).T)
