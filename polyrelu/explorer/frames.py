@@ -29,6 +29,7 @@ Send = Callable[[Message], None]  # passes a message on; raises Stopped when it 
 MAX_KEPT_NUMBERS = 4_000_000  # numbers of all neurons kept of a run, so that points of any moment can be asked
 FRAME_THRESHOLDS = (0.02, 0.1, 0.3)  # of a cosine, of the log loss, of the usual log contribution: worth a frame
 FRAMES_PER_DOUBLING = 100  # frames after which twice as much must change
+LOSS = {"coarse": "exp", "fine": "cross_entropy"}
 FINAL_LOSS = {"mixture": 1e-2, "digits": 0.2}  # loss at which training ends
 MAX_EVALUATIONS = 1000  # passes over the data; some hundred are usual, data that cannot be separated have no end
 SHOWN_POINTS = 120  # training points on the sphere
@@ -128,10 +129,8 @@ def stream(problem: FlowProblem, send: Send) -> tuple[Recording, Trajectory]:
     """Send what is to be centred, then the flow frame by frame, then what came of it."""
     send(start(problem))
     recording = Recording(problem, send)
-    run = flow(
-        problem.net, problem.train, loss=problem.loss, until=FINAL_LOSS[problem.setting.data],
-        max_evaluations=MAX_EVALUATIONS, watch=recording,
-    )  # fmt: skip
+    loss, until = LOSS[problem.setting.labels], FINAL_LOSS[problem.setting.data]
+    run = flow(problem.net, problem.train, loss=loss, until=until, max_evaluations=MAX_EVALUATIONS, watch=recording)
     recording.finish()
     send(end(problem, recording, run))
     return recording, run

@@ -35,11 +35,6 @@ class FlowProblem:
     sides: Tensor
 
     @property
-    def loss(self) -> str:
-        """What flows down."""
-        return "cross_entropy" if self.setting.labels == "fine" else "exp"
-
-    @property
     def names(self) -> list[str]:
         """What the page calls the sub-classes."""
         if self.setting.data == "digits":

@@ -30,14 +30,10 @@ class Stopped(Exception):  # noqa: N818 - not an error
     """The page asked for something else, or is gone."""
 
 
-FlowWork = Callable[[Send], None]
-PointWork = Callable[[Send], Message]  # of one point
-
-
 class FlowThread:
     """A flow in a thread, begun once it holds the lock ``turn``, and its messages as lines of JSON."""
 
-    def __init__(self, work: FlowWork, turn: threading.Lock) -> None:
+    def __init__(self, work: Callable[[Send], None], turn: threading.Lock) -> None:
         self.stopped = threading.Event()
         self.loop, self.queue = asyncio.get_running_loop(), asyncio.Queue[bytes | None]()
         self.thread = threading.Thread(target=self._run, args=(work, turn), daemon=True, name="explorer-flow")
@@ -73,7 +69,7 @@ class FlowThread:
         except RuntimeError:  # the server has ended
             raise Stopped from None
 
-    def _run(self, work: FlowWork, turn: threading.Lock) -> None:
+    def _run(self, work: Callable[[Send], None], turn: threading.Lock) -> None:
         try:
             while not turn.acquire(timeout=POLL_SECONDS):
                 self.send({"kind": "working"})
@@ -108,7 +104,7 @@ class Session:
         self.flow_turn, self.point_turn = threading.Lock(), asyncio.Lock()
         self.point_stopped = threading.Event()
 
-    def start(self, work: FlowWork) -> FlowThread:
+    def start(self, work: Callable[[Send], None]) -> FlowThread:
         """Stop what is under way and begin ``work``."""
         self.stop()
         self.flow = FlowThread(work, self.flow_turn)
@@ -119,7 +115,7 @@ class Session:
         self.recording, self.run = recording, self.run + 1
         return self.run
 
-    async def answer(self, work: PointWork) -> Message:
+    async def answer(self, work: Callable[[Send], Message]) -> Message:
         """What ``work`` finds, after what was asked before has stopped; a later question stops this one."""
         self.point_stopped.set()
         stopped = self.point_stopped = threading.Event()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
-from typing import final
+from typing import Any, final
 
 from polyrelu.bias import ALIGNED_COSINE, alignment
 from polyrelu.checks import checked
@@ -112,9 +112,15 @@ class RunSummary:
 @checked
 def summarise(trajectory: Trajectory, data: Dataset) -> RunSummary:
     """The numbers of a run, measured on its network; O(width D K). ``data``: what it was trained on."""
-    neurons: dict[str, float | int | None] = {}
+    neurons: dict[str, Any] = {}
     if isinstance(trajectory.net, PolyReLUNet):
-        neurons = _look_at(trajectory.net, data)
+        seen = alignment(trajectory.net, data)
+        neurons = {"width": trajectory.net.width, "carrying": len(seen.dominant)}
+        if len(seen.dominant):
+            neurons["cos_average"] = float(seen.averages[seen.dominant].amax(1).mean())
+            if seen.centres is not None and seen.covered is not None:
+                neurons["cos_centre"] = float(seen.centres[seen.dominant].amax(1).mean())
+                neurons["centres"], neurons["covered"] = len(seen.covered), int(seen.covered.sum())
     return RunSummary(
         status=trajectory.status.name,
         message=trajectory.status.value,
@@ -123,21 +129,8 @@ def summarise(trajectory: Trajectory, data: Dataset) -> RunSummary:
         seconds=trajectory.seconds,
         log10_loss=trajectory.log10_loss,
         accuracy=trajectory.accuracy,
-        **neurons,  # type: ignore[arg-type]
+        **neurons,
     )
-
-
-def _look_at(net: PolyReLUNet, data: Dataset) -> dict[str, float | int | None]:
-    """Who carries the net, and what they point at."""
-    seen = alignment(net, data)
-    found: dict[str, float | int | None] = {"width": net.width, "carrying": len(seen.dominant)}
-    if not len(seen.dominant):
-        return found
-    found["cos_average"] = float(seen.averages[seen.dominant].amax(1).mean())
-    if seen.centres is not None and seen.covered is not None:
-        found["cos_centre"] = float(seen.centres[seen.dominant].amax(1).mean())
-        found["centres"], found["covered"] = len(seen.covered), int(seen.covered.sum())
-    return found
 
 
 def power_text(log10: float, whole: bool = False) -> str:

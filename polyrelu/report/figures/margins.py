@@ -78,7 +78,6 @@ def margin_figure(
     *,
     log_time: ArrayLike | None = None,
     clock: ArrayLike | None = None,
-    clock_name: str = "steps",
     samples: int = 1,
     threshold: float = 1.0,
     title: str = "",
@@ -125,7 +124,7 @@ def margin_figure(
         _mark_passing(top, lower, line, loss + math.log10(samples) < math.log10(threshold), margins[0] > 0, threshold)
         line.set_axis(lower)
         if clock is not None:
-            lower.set_xlabel(clock_name)
+            lower.set_xlabel("steps")
     return figure
 
 

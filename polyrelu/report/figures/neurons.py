@@ -115,7 +115,6 @@ def lambda_matrix(
     own: ArrayLike,
     *,
     names: Sequence[str] | None = None,
-    unit: str = "coefficient λ",
     rows: int = MOST_BARS,
     title: str = "",
 ) -> Figure:
@@ -152,7 +151,7 @@ def lambda_matrix(
             for first, last in _runs(framed[inside].any(axis=0)):
                 box = ((first - 0.5, inside[0] - 0.5), last - first, len(inside))
                 panel.add_patch(Rectangle(*box, fill=False, edgecolor=BLACK, lw=1.4, clip_on=False, zorder=3))
-        figure.colorbar(image, cax=bar, label=unit)
+        figure.colorbar(image, cax=bar, label="coefficient λ")
         note = "framed: centres of the neuron's own class" if size.any() else "every coefficient is zero"
         figure.text(0.99, 0.015, note, ha="right", va="bottom", color=GREY, fontsize=9)
     return figure
