@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import final
 
@@ -105,18 +106,16 @@ def bootstrap_centres(data: Dataset, subclasses: Subclasses, count: int, seed: i
     return torch.where(total[:, :, None] > 0, drawn, subclasses.centres.cpu())
 
 
-def _alternatives(subclasses: Subclasses) -> list[tuple[tuple[int, ...], Tensor, Tensor]]:
-    """Counts, centres and labels with one sub-class more or fewer in one class."""
+def _alternatives(subclasses: Subclasses) -> Iterator[tuple[tuple[int, ...], Tensor, Tensor]]:
+    """Counts, centres and labels with one sub-class more or fewer in one class; none where the number was given."""
     if not subclasses.stabilities:
-        return []
+        return
     ends = torch.tensor(subclasses.counts).cumsum(0).tolist()
     parts = subclasses.centres.tensor_split(ends[:-1])
     names = [subclasses.labels[end - 1] for end in ends]
-    found = []
     for changed in (subclasses.fewer, subclasses.more):
         for c, rows in enumerate(changed):
             if rows is not None:
                 those = [*parts[:c], rows, *parts[c + 1 :]]
                 side = torch.cat([name.expand(len(part)) for name, part in zip(names, those, strict=True)])
-                found.append((tuple(map(len, those)), torch.cat(those), side))
-    return found
+                yield tuple(map(len, those)), torch.cat(those), side

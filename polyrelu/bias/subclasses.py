@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from numbers import Integral
 from typing import final
 
 import torch
@@ -137,8 +136,7 @@ def _requested_counts(count: int | Sequence[int] | None, classes: Tensor, data: 
     """The number asked for in each class, or None; never more than it has rows."""
     if count is None:
         return [None] * len(classes)
-    require(isinstance(count, (Integral, Sequence)), "count", count, "a whole number, or a list of them")
-    requested = list(count) if isinstance(count, Sequence) else [int(count)] * len(classes)
+    requested = list(count) if isinstance(count, Sequence) else [count] * len(classes)
     require(len(requested) == len(classes), "count", count, f"one number, or {len(classes)}, one for each class")
     for label, number in zip(classes, requested, strict=True):
         whole_number("count", number, 1)
@@ -148,7 +146,7 @@ def _requested_counts(count: int | Sequence[int] | None, classes: Tensor, data: 
                 f"count={number}: expected at most {has} sub-classes of class {label:g}, which has {has} rows; "
                 "ask for fewer, or give more rows."
             )
-    return [int(number) for number in requested]
+    return [*requested]
 
 
 def _samples(data: Dataset, classes: Tensor, most: int, source: torch.Generator) -> list[Tensor]:

@@ -9,8 +9,7 @@ Numerical Algorithms, 3.1), the sums of absolute values beside them included; wh
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import final
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -22,9 +21,7 @@ from polyrelu.robust.core.scaled_net import UNIT
 TINY = 2.0**-1022
 
 
-@final
-@dataclass(frozen=True, eq=False)
-class AffineMap:
+class AffineMap(NamedTuple):
     """x -> A x + a.
 
     layers : `nn.Linear` and `Diagonal`, first to last
