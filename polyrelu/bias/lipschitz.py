@@ -26,7 +26,7 @@ from typing import NamedTuple, final
 import torch
 from torch import Tensor, nn
 
-from polyrelu.bias.margins import margin_of
+from polyrelu.bias.margins import checked_margins
 from polyrelu.checks import answer, checked
 from polyrelu.data import Dataset
 from polyrelu.errors import InputError, require
@@ -109,7 +109,7 @@ def lipschitz_radius(net: nn.Module, data: Dataset) -> Tensor:
             logits = answer(exact, rows.double(), "net")
         kind = "labels of another kind", "+1/-1 for one logit, 0..C-1 for several"
         require((logits.ndim == 1) == data.binary, "data", *kind)
-        q = margin_of(logits, data.y[start : start + len(rows)]).clamp(min=0) / beta
+        q = checked_margins(logits, data.y[start : start + len(rows)]).clamp(min=0) / beta
         z = (rows.double() if centre is None else rows.double() - centre.double()).norm(dim=1)
         out = z * torch.expm1(torch.log1p(q / z.pow(p)) / p)
         radii.append(torch.where(q > 0, torch.where(out.isfinite(), out, q.pow(1 / p)), 0.0))

@@ -150,7 +150,7 @@ def logits(net: nn.Module, data: Dataset) -> Iterator[tuple[int, Tensor, Tensor]
         yield start, f, y.double() if data.binary else y
 
 
-def margin_of(logits: Tensor, y: Tensor) -> Tensor:
+def checked_margins(logits: Tensor, y: Tensor) -> Tensor:
     """y f for one logit (n,), f_y - max_{c != y} f_c for several (n, C); (n,)."""
     if logits.ndim == 1:
         return y.to(logits) * logits
