@@ -59,7 +59,6 @@ TARGETS = (
     ),
     Target("centre_radius", BOUND | READER, ("centre_radius", "average_radius")),
     Target("least_cost", BOUND, ("centre_radius",)),
-    Target("own_root", BOUND, ("centre_radius",)),
     Target("reduce", BOUND, ("reduce", "ReducedNet")),
     Target("bracket", BOUND | READER, ("bracket", "check_bounds"), search=("MonotoneProgress.__call__",)),
     Target("to_hyperplane", BOUND, ("to_hyperplane", "lowest")),

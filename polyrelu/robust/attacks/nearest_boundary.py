@@ -17,9 +17,8 @@ import torch
 from torch import Tensor
 
 from polyrelu.robust.core.norms import lengths
-from polyrelu.robust.core.reduced_net import ReducedNet, ReducedRows
+from polyrelu.robust.core.reduced_net import ReducedNet, ReducedRows, single_threaded
 from polyrelu.robust.core.relaxation import Relaxation, solve
-from polyrelu.robust.core.single_thread import single_threaded
 
 CONVEX_CONCAVE_STEPS = 40  # at most
 NEWTON_ROUNDS = 4
@@ -73,7 +72,7 @@ def nearest_boundary_points(net: ReducedNet, rows: ReducedRows, starts: int = 8)
     """The nearest breaking point of each row over all starts; after a few steps only the best starts go on."""
     small = len(rows) * starts * net.groups < MANY
     scaled = rows.scaled(net)
-    found = (single_threaded(_nearest) if small else _nearest)(net, scaled, starts)
+    found = (single_threaded()(_nearest) if small else _nearest)(net, scaled, starts)
     return BoundaryPoints(found.z * scaled.scale[:, None], found.radius * scaled.scale, found.breaks)
 
 

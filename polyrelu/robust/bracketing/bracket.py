@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import Enum
+from functools import partial
 from typing import final
 
 import torch
@@ -19,10 +20,11 @@ from polyrelu.robust.bracketing.strategies import (
     Bounds,
     branching_bounds,
     general_bounds,
+    in_parts,
     single_ball_bounds,
 )
 from polyrelu.robust.certify.contract import Budget, Job
-from polyrelu.robust.certify.table import CERTIFICATES, WITHOUT_BRANCHING, applicable
+from polyrelu.robust.certify.table import BRANCHING, CERTIFICATES, WITHOUT_BRANCHING, applicable
 from polyrelu.robust.core.arithmetic import REAL, Arithmetic, arithmetic_of
 from polyrelu.robust.core.external_layers import Opaque
 from polyrelu.robust.core.integrity import altered
@@ -32,6 +34,9 @@ from polyrelu.robust.core.norms import check_norm, lengths
 from polyrelu.robust.core.pool import LabelledRows, PoolSource, check_pool
 from polyrelu.robust.core.reduced_net import reduce
 from polyrelu.robust.core.scaled_net import UNIT
+
+POINTS = 2000  # at a time, a tenth of it without branching: a thousand neurons and inputs fit in memory many times
+WEIGHTS_BETWEEN_REPORTS = 5_000_000  # weights times points of a general attack
 
 
 class BracketStatus(Enum):
@@ -149,24 +154,29 @@ def bracket(
 def _bounds(job: Job, right: Tensor, widest: int) -> tuple[Bounds, tuple[BracketStatus, ...]]:
     """Both bounds by the certificates that apply, the upper ones of points that are not ``right`` 0."""
     inner = None if applicable(WITHOUT_BRANCHING, job.net, job.norm) is None else inner_net(job.net)
-    if CERTIFICATES["branch-and-bound"].applies(job.net, job.norm) and inner is not None:
+    branching = applicable(BRANCHING, job.net, job.norm)
+    if branching is not None and inner is not None:
         job = replace(job, reduced=reduce(inner, job.tol, job.arithmetic))
+    sub_classes = branching is CERTIFICATES["sub-classes-branch-and-bound"]
     branched = job.reduced is not None and job.reduced.groups <= widest
     job.progress(int(len(job) - right.sum()))
     if not bool(right.any()) or (inner is not None and job.arithmetic is REAL and _constant(inner)):
         forever = torch.where(right, torch.inf, 0.0).double()
         found = Bounds.zero(job.X)._replace(lower=forever, upper=forever.clone())
-    elif job.reduced is not None:
-        found = (branching_bounds if branched else single_ball_bounds)(job, right)
-    elif CERTIFICATES["sub-classes-branch-and-bound"].applies(job.net, job.norm):
-        found = readout_bounds(job, right, widest)
+    elif job.reduced is None:
+        weights = sum(weight.numel() for weight in job.net.parameters())
+        found = in_parts(job, right, max(25, WEIGHTS_BETWEEN_REPORTS // max(1, weights)), general_bounds)
+    elif sub_classes:
+        found = in_parts(job, right, POINTS // 10, partial(readout_bounds, branched=branched))
+    elif branched:
+        found = in_parts(job, right, POINTS, branching_bounds)
     else:
-        found = general_bounds(job, right)
+        found = in_parts(job, right, POINTS // 10, single_ball_bounds)
     job.progress(len(job))
     if inner is not None:
         _lower_to_attack(job, inner, found)
     check_bounds(found.lower, found.upper)
-    return found, _statuses(found, right, job.tol, branched, inner is not None)
+    return found, _statuses(found, right, job.tol, branched and not sub_classes, inner is not None)
 
 
 def check_bounds(lower: Tensor, upper: Tensor) -> None:

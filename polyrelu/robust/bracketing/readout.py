@@ -32,34 +32,24 @@ from polyrelu.robust.core.reduced_net import reduce
 
 MET = 1.02  # ratio of the bounds up to which they are left alone
 OWN_SUBCLASSES = 3  # of a point's own class that may prove it
-POINTS = 200  # at a time
 
 
-def readout_bounds(job: Job, right: Tensor, widest: int) -> Bounds:
+def readout_bounds(job: Job, branched: bool) -> Bounds:
     """lower: a sub-class of the own class against all of the others; upper: what breaks the maximum itself.
 
-    Up to ``widest`` directions the winner is proven by branch and bound.
+    ``branched``: the winner is proven by branch and bound.
     """
-    net = readout_of(job)
-    found, done = Bounds.zero(job.X), int(len(job) - right.sum())
-    job = replace(job, reduced=reduce(net.net, job.tol, job.arithmetic))
-    assert job.reduced is not None
-    branched = job.reduced.groups <= widest
-    for here in torch.split(right.nonzero()[:, 0], POINTS):
-        some = job.at(here)
-        part = _branched(some) if branched else _single_ball(some)
-        broken = verified(net, some.X, some.y, part.perturbation)
-        far = (broken.radius > MET * part.lower).nonzero()[:, 0]
-        if len(far):
-            broken.improve(far, boundary_attack(net, some.X[far], some.y[far], part.perturbation[far]))
-        far = far[broken.radius[far].isinf() | branched]
-        if len(far):
-            broken.improve(far, general_attack(some.at(far)))
-        raise_by_next_subclasses(some, part.lower, broken)
-        found.put(here, Bounds(part.lower, broken.radius, broken.perturbation, part.nodes))
-        done += len(here)
-        job.progress(done)
-    return found
+    net, X, y = job.net, job.X, job.y
+    found = _branched(job) if branched else _single_ball(job)
+    broken = verified(net, X, y, found.perturbation)
+    far = (broken.radius > MET * found.lower).nonzero()[:, 0]
+    if len(far):
+        broken.improve(far, boundary_attack(net, X[far], y[far], found.perturbation[far]))
+    far = far[broken.radius[far].isinf() | branched]
+    if len(far):
+        broken.improve(far, general_attack(job.at(far)))
+    raise_by_next_subclasses(job, found.lower, broken)
+    return found._replace(upper=broken.radius, perturbation=broken.perturbation)
 
 
 def readout_of(job: Job) -> ReadOut:
@@ -77,7 +67,7 @@ def _branched(job: Job) -> Bounds:
         alone, first = net.against(own), torch.zeros(len(here), dtype=torch.long)
         reduced, pool = reduce(alone, job.tol, job.arithmetic), LabelledRows(job.X[here], first)
         part = replace(job.at(here), net=alone, y=first, reduced=reduced, pool=pool, progress=silent)
-        found.put(here, branching_bounds(part, torch.ones_like(first, dtype=torch.bool)))
+        found.put(here, branching_bounds(part))
     return found
 
 

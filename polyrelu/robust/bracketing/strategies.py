@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from polyrelu.nets import PolyReLUNet
 from polyrelu.robust.attacks import Anchor, AttackTask, BoundaryWalk, Random, Start, Towards, Zero
 from polyrelu.robust.attacks.convex_concave import Perturbations, lifted_perturbations
-from polyrelu.robust.attacks.nearest_boundary import BoundaryPoints, likeliest_rivals, nearest_boundary_points
+from polyrelu.robust.attacks.nearest_boundary import likeliest_rivals, nearest_boundary_points
 from polyrelu.robust.bracketing.fallback_search import attack_through_proof, search_along_directions
 from polyrelu.robust.certify.branch_and_bound import certify
 from polyrelu.robust.certify.contract import Budget, Job
@@ -21,18 +21,14 @@ from polyrelu.robust.certify.table import CERTIFICATES, WITHOUT_BRANCHING, appli
 from polyrelu.robust.core.norms import lengths
 from polyrelu.robust.core.reduced_net import ReducedNet, ReducedRows
 
-GeneralAttack = Callable[[Tensor], Perturbations]  # on the points of these numbers
-
 QUICK_DIRECTIONS = 60  # directions up to which branch and bound takes milliseconds a point
 MOST_DIRECTIONS = 200  # directions beyond which it takes minutes a point
 SMALL_NET = 20_000  # weights up to which the general attack is worth its time beside the convex-concave one
 ROUNDS, ROUND_NODES = 4, 10  # for points whose bounds did not meet; for small budgets half of the nodes
 NEAR = 0.02  # relative gap up to which bounds are left alone by attacks and by further rounds
-WEIGHTS_BETWEEN_REPORTS = 5_000_000  # weights times points of a general attack
 STARTS = 3  # of the convex-concave attack for each rival, on neurons that did not collapse
 BOUNDARY_STEPS = 8  # of the walk from where another attack ended
 RIVALS = 3  # classes attacked for each point, if there are more
-POINTS = 2000  # at a time: a thousand neurons and inputs fit in memory many times
 
 
 class Bounds(NamedTuple):
@@ -46,8 +42,8 @@ class Bounds(NamedTuple):
     @staticmethod
     def zero(X: Tensor) -> Bounds:
         """Radius 0 everywhere."""
-        n, zero = len(X), torch.zeros(len(X), dtype=torch.float64)
-        return Bounds(zero, zero.clone(), torch.zeros_like(X), torch.zeros(n, dtype=torch.long))
+        zero = torch.zeros(len(X), dtype=torch.float64)
+        return Bounds(zero, zero.clone(), torch.zeros_like(X), zero.long())
 
     def put(self, points: Tensor, some: Bounds) -> None:
         """Take over ``some``, whose rows are these ``points``."""
@@ -55,62 +51,51 @@ class Bounds(NamedTuple):
             whole[points] = part
 
 
-def branching_bounds(job: Job, right: Tensor) -> Bounds:
-    """Convex-concave attack and branch and bound in the coordinates of ``job.reduced``, `POINTS` at a time."""
+def in_parts(job: Job, right: Tensor, size: int, bounds: Callable[[Job], Bounds]) -> Bounds:
+    """``bounds`` of the points that are ``right``, ``size`` at a time; radius 0 for the others."""
     found, done = Bounds.zero(job.X), int(len(job) - right.sum())
-    for here in torch.split(right.nonzero()[:, 0], POINTS):
-        some = job.at(here)
+    for here in torch.split(right.nonzero()[:, 0], size):
 
-        def attack(far: Tensor, some: Job = some) -> Perturbations:
-            return general_attack(some.at(far))
+        def progress(count: int, before: int = done) -> None:
+            job.progress(before + count)
 
-        def progress(count: int, done: int = done) -> None:
-            job.progress(done + count)
-
-        found.put(here, _branched(replace(some, progress=progress), attack))
+        found.put(here, bounds(replace(job.at(here), progress=progress)))
         done += len(here)
         job.progress(done)
     return found
 
 
-def _branched(job: Job, attack: GeneralAttack) -> Bounds:
-    """Attack, branch and bound, then what is left of the budget where the bounds do not meet."""
+def branching_bounds(job: Job) -> Bounds:
+    """Convex-concave attack and branch and bound in the coordinates of ``job.reduced``.
+
+    What is left of the budget then goes to points whose bounds do not meet.
+    """
     assert isinstance(job.net, PolyReLUNet) and job.reduced is not None
     if job.reduced.groups == 0:  # all neurons vanish in float64, beside a bias that decides
-        lower, unbroken = CERTIFICATES["linear-or-lipschitz"].radius(job), torch.full((len(job),), torch.inf)
-        return Bounds(lower, unbroken.double(), torch.zeros_like(job.X), torch.zeros(len(job), dtype=torch.long))
-    rows = job.reduced.rows(job.X, job.y)
-    near = nearest_boundary_points(job.reduced, rows)
-    broken = lifted_perturbations(job.net, job.reduced, job.X, job.y, rows, near)
-    lost = broken.radius.isinf().nonzero()[:, 0]
-    if len(lost):
-        broken.improve(lost, attack(lost))
-        search_along_directions(job.net, job.reduced, job.X, job.y, rows, broken)
-    search = _Branching(job, job.net, job.reduced, rows, near, broken)
+        lower = CERTIFICATES["linear-or-lipschitz"].radius(job)
+        return Bounds.zero(job.X)._replace(lower=lower, upper=torch.full_like(lower, torch.inf))
+    search = _Branching(job, job.net, job.reduced)
     search.branch()
     search.attack_from_proof()
-    far = search.attack_in_general(attack, lost)
+    far = search.attack_in_general()
     search.prove_smaller_balls(far)
     search.prove_without_branching()
-    return Bounds(search.lower, broken.radius, broken.perturbation, search.nodes)
+    return Bounds(search.lower, search.broken.radius, search.broken.perturbation, search.nodes)
 
 
 class _Branching:
-    """Branch and bound for some points, and what brings its bounds nearer to those of the attack ``broken``."""
+    """The first attack on the points of a job, branch and bound, and what brings their bounds nearer."""
 
-    def __init__(
-        self,
-        job: Job,
-        net: PolyReLUNet,
-        reduced: ReducedNet,
-        rows: ReducedRows,
-        near: BoundaryPoints,
-        broken: Perturbations,
-    ) -> None:
-        self.job, self.net, self.reduced, self.rows, self.near, self.broken = job, net, reduced, rows, near, broken
-        budget = job.budget
-        self.end = None if budget.seconds is None else time.monotonic() + budget.seconds * len(job)
-        most = budget.nodes
+    def __init__(self, job: Job, net: PolyReLUNet, reduced: ReducedNet) -> None:
+        self.job, self.net, self.reduced, self.rows = job, net, reduced, reduced.rows(job.X, job.y)
+        self.near = nearest_boundary_points(reduced, self.rows)
+        self.broken = lifted_perturbations(net, reduced, job.X, job.y, self.rows, self.near)
+        self.lost = self.broken.radius.isinf().nonzero()[:, 0]
+        if len(self.lost):
+            self.broken.improve(self.lost, general_attack(job.at(self.lost)))
+            search_along_directions(net, reduced, job.X, job.y, self.rows, self.broken)
+        seconds, most = job.budget.seconds, job.budget.nodes
+        self.end = None if seconds is None else time.monotonic() + seconds * len(job)
         self.round_nodes = ROUND_NODES if most is None else min(ROUND_NODES, max(1, most // 8))
 
     def apart(self, gap: float) -> Tensor:
@@ -136,14 +121,14 @@ class _Branching:
             X, y = self.job.X[short], self.job.y[short]
             self.broken.improve(short, attack_through_proof(self.net, self.reduced, X, y, some, self.hardest[mine]))
 
-    def attack_in_general(self, attack: GeneralAttack, lost: Tensor) -> Tensor:
+    def attack_in_general(self) -> Tensor:
         """The general attack on points still far apart, but for those it has seen; returns those far apart before."""
         far = self.apart(max(self.job.tol, NEAR))
-        walked = far[~torch.isin(far, lost)]
+        walked = far[~torch.isin(far, self.lost)]
         if self.reduced.U.numel() > SMALL_NET or self.job.budget.nodes == 0:
             walked = walked[_blurred(self.reduced, self.job, self.rows)[walked]]
         if len(walked):
-            self.broken.improve(walked, attack(walked))
+            self.broken.improve(walked, general_attack(self.job.at(walked)))
         return far
 
     def prove_smaller_balls(self, far: Tensor) -> None:
@@ -174,11 +159,8 @@ class _Branching:
             self._raise(short, "linear-or-lipschitz")
         short = short[(self.lower[short] * (1 + self.job.tol) < self.broken.radius[short])]
         short = short[self.broken.radius[short].isfinite()]
-        if (
-            len(short)
-            and self.reduced.groups > QUICK_DIRECTIONS
-            and CERTIFICATES["krylov"].applies(self.net, self.job.norm)
-        ):
+        many = self.reduced.groups > QUICK_DIRECTIONS
+        if len(short) and many and CERTIFICATES["krylov"].applies(self.net, self.job.norm):
             self._raise(short, "krylov")
 
     def _raise(self, points: Tensor, name: str) -> None:
@@ -200,32 +182,23 @@ def _blurred(reduced: ReducedNet, job: Job, rows: ReducedRows) -> Tensor:
     return blur >= margin / 2
 
 
-def single_ball_bounds(job: Job, right: Tensor) -> Bounds:
+def single_ball_bounds(job: Job) -> Bounds:
     """Without branching, for neurons that did not collapse: the convex-concave attack above, single balls below."""
-    assert isinstance(job.net, PolyReLUNet) and job.reduced is not None
-    net, reduced = job.net, job.reduced
-    found, done = Bounds.zero(job.X), int(len(job) - right.sum())
-    bias_unseen = reduced.normalised and reduced.p > 1 and bool(reduced.bias.any())  # by the convex-concave attack
-    for here in torch.split(right.nonzero()[:, 0], POINTS // 10):
-        some = job.at(here)
-        rows = likeliest_rivals(reduced, reduced.rows(some.X, some.y), RIVALS)
-        broken = lifted_perturbations(
-            net, reduced, some.X, some.y, rows, nearest_boundary_points(reduced, rows, STARTS)
-        )
-        lost = broken.radius.isinf().nonzero()[:, 0]
-        if len(lost):
-            broken.improve(lost, general_attack(some.at(lost)))
-        if bias_unseen:
-            broken.improve(torch.arange(len(here)), boundary_attack(net, some.X, some.y, broken.perturbation))
-        lower = certificate(replace(some, perturbation=broken.perturbation))
-        lost = broken.radius.isinf().nonzero()[:, 0]
-        if len(lost):
-            proof = CERTIFICATES["linear-or-lipschitz"].radius(some.at(lost))
-            lower[lost] = torch.maximum(lower[lost], proof)
-        found.put(here, Bounds(lower, broken.radius, broken.perturbation, found.nodes[here]))
-        done += len(here)
-        job.progress(done)
-    return found
+    net, reduced, X, y = job.net, job.reduced, job.X, job.y
+    assert reduced is not None
+    rows = likeliest_rivals(reduced, reduced.rows(X, y), RIVALS)
+    broken = lifted_perturbations(net, reduced, X, y, rows, nearest_boundary_points(reduced, rows, STARTS))
+    lost = broken.radius.isinf().nonzero()[:, 0]
+    if len(lost):
+        broken.improve(lost, general_attack(job.at(lost)))
+    if reduced.normalised and reduced.p > 1 and bool(reduced.bias.any()):  # unseen by the convex-concave attack
+        broken.improve(torch.arange(len(job)), boundary_attack(net, X, y, broken.perturbation))
+    lower = certificate(replace(job, perturbation=broken.perturbation))
+    lost = broken.radius.isinf().nonzero()[:, 0]
+    if len(lost):
+        proof = CERTIFICATES["linear-or-lipschitz"].radius(job.at(lost))
+        lower[lost] = torch.maximum(lower[lost], proof)
+    return Bounds.zero(X)._replace(lower=lower, upper=broken.radius, perturbation=broken.perturbation)
 
 
 def certificate(job: Job) -> Tensor:
@@ -234,18 +207,11 @@ def certificate(job: Job) -> Tensor:
     return torch.zeros(len(job), dtype=torch.float64) if proof is None else proof.radius(job)
 
 
-def general_bounds(job: Job, right: Tensor) -> Bounds:
-    """The general attack above, the tightest certificate without branching below, some points at a time."""
-    found, weights = Bounds.zero(job.X), sum(weight.numel() for weight in job.net.parameters())
-    done = int(len(job) - right.sum())
-    for here in torch.split(right.nonzero()[:, 0], max(25, WEIGHTS_BETWEEN_REPORTS // max(1, weights))):
-        some = job.at(here)
-        broken = general_attack(some)
-        found.lower[here] = certificate(replace(some, perturbation=broken.perturbation))
-        found.upper[here], found.perturbation[here] = broken.radius, broken.perturbation
-        done += len(here)
-        job.progress(done)
-    return found
+def general_bounds(job: Job) -> Bounds:
+    """The general attack above, the tightest certificate without branching below."""
+    broken = general_attack(job)
+    lower = certificate(replace(job, perturbation=broken.perturbation))
+    return Bounds.zero(job.X)._replace(lower=lower, upper=broken.radius, perturbation=broken.perturbation)
 
 
 def general_attack(job: Job) -> Perturbations:

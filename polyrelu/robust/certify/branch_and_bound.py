@@ -28,12 +28,11 @@ from torch import Tensor
 from polyrelu.nets import PolyReLUNet
 from polyrelu.robust.attacks.convex_concave import lifted_perturbations
 from polyrelu.robust.attacks.nearest_boundary import nearest_boundary_points, project_on_linearised
-from polyrelu.robust.certify.contract import Budget, Certificate, Job, silent
+from polyrelu.robust.certify.contract import Budget, Certificate, Job, Scope, silent
 from polyrelu.robust.certify.lipschitz import LipschitzConstants
 from polyrelu.robust.certify.root_relaxation import Ball, boxed
-from polyrelu.robust.core.reduced_net import ReducedNet, ReducedRows, reduce
+from polyrelu.robust.core.reduced_net import ReducedNet, ReducedRows, reduce, single_threaded
 from polyrelu.robust.core.relaxation import Relaxation, overstated
-from polyrelu.robust.core.single_thread import single_threaded
 
 WORK = 8e6  # numbers a batch of Hessians may hold
 FAINT = 1e-100  # own terms below this at the point, beside a largest coefficient of 1: nothing is proven
@@ -53,15 +52,8 @@ class Certified(NamedTuple):
 class BranchAndBound(Certificate):
     """Any p >= 1, l2: the whole ball first, then leaders and boxes, as far as the budget goes."""
 
-    @property
-    def norms(self) -> tuple[float, ...]:
-        """The reduction to few coordinates keeps Euclidean lengths only."""
-        return (2.0,)
-
-    @property
-    def right_points_only(self) -> bool:
-        """Rows of points that are wrong have no own terms."""
-        return True
+    # the reduction to few coordinates keeps Euclidean lengths only, and rows of wrong points have no own terms
+    scope = Scope(norms=(2.0,), right_points_only=True)
 
     def radius(self, job: Job) -> Tensor:
         """In the ball that the convex-concave attack leaves."""
@@ -77,7 +69,7 @@ class BranchAndBound(Certificate):
         return found.lower
 
 
-@single_threaded
+@single_threaded()
 def certify(
     net: ReducedNet,
     X: Tensor,
@@ -228,14 +220,19 @@ def leader_weights(lead: Tensor, least: Tensor, most: Tensor, p: float, q: Tenso
     x^p lies below its chord in x^q, and the concave power below its tangent at S = 1 + sum_j least_j^p.
     """
     at = lead[:, None]
-    gap = most.pow(q) - least.pow(q)
-    thin = gap <= 1e-9 * most.pow(q)
-    chord = (most.pow(p) - least.pow(p)) / torch.where(thin, 1.0, gap)
-    chord = torch.where(thin, p / q * most.clamp(min=1e-300).pow(p - q), chord).scatter(1, at, 0.0)
+    chord = _chord_slope(least, most, p, q).scatter(1, at, 0.0)
     S = 1 + least.scatter(1, at, 0.0).pow(p).sum(1, keepdim=True)
     below = (most.pow(p) - chord * most.pow(q)).scatter(1, at, 0.0).sum(1, keepdim=True)
     rate = q / p * S.pow(q / p - 1)
     return (rate * chord).scatter(1, at, S.pow(q / p) + rate * (1 + below - S))
+
+
+def _chord_slope(low: Tensor, high: Tensor, p: float, q: Tensor | float) -> Tensor:
+    """The slope of t^p against t^q from ``low`` to ``high``, or the tangent's where both are nearly one; 0 <= low."""
+    gap = high.pow(q) - low.pow(q)
+    thin = gap <= 1e-9 * high.pow(q)
+    slope = (high.pow(p) - low.pow(p)) / torch.where(thin, 1.0, gap)
+    return torch.where(thin, p / q * high.clamp(min=1e-300).pow(p - q), slope)
 
 
 @final
@@ -348,11 +345,7 @@ def _chords(ball: Ball, nodes: Boxes, q: float) -> Relaxation:
     p, row = ball.net.p, nodes.row
     opposite = ball.part.opposite[row] * (nodes.high > 0)
     low, high = nodes.low.clamp(min=0), nodes.high.clamp(min=0)
-    wide = high.pow(q) - low.pow(q)
-    thin = wide <= 1e-9 * high.pow(q)
-    steep = (high.pow(p) - low.pow(p)) / torch.where(thin, 1.0, wide)
-    steep = torch.where(thin, p / q * high.clamp(min=1e-300).pow(p - q), steep)
-    power = q / p
+    steep, power = _chord_slope(low, high, p, q), q / p
     S = (opposite * (nodes.z @ ball.net.C.T).clamp(min=0).pow(p)).sum(1) + ball.slack[row]
     S = torch.maximum(S, 1e-30 * (opposite * high.pow(p)).sum(1)).clamp(min=1e-300)
     rate = power * S.pow(power - 1)

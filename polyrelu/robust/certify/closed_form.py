@@ -10,17 +10,18 @@ from dataclasses import dataclass
 from typing import final
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from polyrelu.checks import checked, finite_number
 from polyrelu.errors import require
 from polyrelu.nets import AverageClassifier, CentreClassifier, exact_sums
-from polyrelu.robust.certify.contract import Certificate, Job
+from polyrelu.robust.certify.contract import Certificate, Job, Scope
 from polyrelu.robust.certify.scalar_branch_and_bound import Problems, least_cost
 from polyrelu.robust.core.norms import lengths
 
 CHUNK = 8192  # points at a time
 LARGEST = 1e5  # p; from there on a point takes seconds
+POWERS = f"at most {LARGEST:g}; beyond it F^(p) is the nearest-centre rule"
 
 
 @checked
@@ -66,7 +67,7 @@ def centre_radius(X: Tensor, y: Tensor, centres: Tensor, labels: Tensor, p: floa
     - p = 2: with A = |a_+|, B = |b_+| (or max b if no b is positive), min(A, (A - B)/sqrt(2));
     - p > 2: only the largest b may be on its concave branch: one scalar problem, not one for each opposite centre;
 
-    and a_+ = 0, at distance |a_+|, always. The scalar problems are solved by branch and bound (`_level`), to 1e-12
+    and a_+ = 0, at distance |a_+|, always. The scalar problems are solved by branch and bound (`least_cost`), to 1e-12
     relative. p within 1e-7 of 1 or 2 counts as 1 or 2 (the radius moves by less than that times its size).
 
     Parameters
@@ -80,7 +81,7 @@ def centre_radius(X: Tensor, y: Tensor, centres: Tensor, labels: Tensor, p: floa
     (n,) float64
     """
     p = finite_number("p", p, least=1)
-    require(p <= LARGEST, "p", p, f"at most {LARGEST:g}; beyond it F^(p) is the nearest-centre rule")
+    require(p <= LARGEST, "p", p, POWERS)
     p = next((float(whole) for whole in (1, 2) if abs(p - whole) < 1e-7), p)
     precision = torch.finfo(centres.dtype).eps if torch.as_tensor(centres).is_floating_point() else 0.0
     X, y, centres, labels = _checked(X, y, centres, labels)
@@ -95,29 +96,12 @@ def centre_radius(X: Tensor, y: Tensor, centres: Tensor, labels: Tensor, p: floa
     return radius
 
 
-class ClosedForm(Certificate):
-    """Exact l2 radii of an ideal classifier, but for some D roundings in float64."""
-
-    @property
-    def norms(self) -> tuple[float, ...]:
-        """Nothing is known in closed form for the others."""
-        return (2.0,)
-
-    @property
-    def executed(self) -> bool:
-        """Roundings of the classifier itself are not counted."""
-        return False
-
-
 @final
 @dataclass(frozen=True)
-class AverageClosedForm(ClosedForm):
-    """`average_radius` of an AverageClassifier."""
+class AverageClosedForm(Certificate):
+    """`average_radius` of an AverageClassifier, of any centres; roundings of the classifier itself are not counted."""
 
-    @property
-    def nets(self) -> tuple[type[nn.Module], ...]:
-        """F of any centres."""
-        return (AverageClassifier,)
+    scope = Scope(norms=(2.0,), nets=(AverageClassifier,), executed=False)
 
     def radius(self, job: Job) -> Tensor:
         """Exact."""
@@ -127,18 +111,10 @@ class AverageClosedForm(ClosedForm):
 
 @final
 @dataclass(frozen=True)
-class CentreClosedForm(ClosedForm):
+class CentreClosedForm(Certificate):
     """`centre_radius` of a CentreClassifier whose centres are orthogonal and of one length."""
 
-    @property
-    def nets(self) -> tuple[type[nn.Module], ...]:
-        """F^(p)."""
-        return (CentreClassifier,)
-
-    @property
-    def powers(self) -> str:
-        """Said where p is refused."""
-        return f"at most {LARGEST:g}; beyond it F^(p) is the nearest-centre rule"
+    scope = Scope(norms=(2.0,), nets=(CentreClassifier,), powers=POWERS, executed=False)
 
     def takes_power(self, p: float) -> bool:
         """From 1 to 1e5."""

@@ -2,7 +2,7 @@
 
     radius_i <= min |d| : margin(x_i + d) <= 0      for each point, in the arithmetic of the job; 0 proves nothing
 
-A certificate's own file says for which nets and norms it holds (`Certificate.applies`) and what it proves
+A certificate's own file says for which nets and norms it holds (`Certificate.scope`) and what it proves
 (`Certificate.radius`). The call, which no certificate overrides, owns the checks of what people give it.
 
 To add a certificate: its file with a final subclass, a row of `polyrelu.robust.certify.CERTIFICATES`, and a row of the
@@ -28,7 +28,7 @@ from polyrelu.robust.core.arithmetic import REAL, Arithmetic, arithmetic_of
 from polyrelu.robust.core.integrity import require_genuine
 from polyrelu.robust.core.margin import check_points, margin_of
 from polyrelu.robust.core.model_copy import copied
-from polyrelu.robust.core.norms import check_norm
+from polyrelu.robust.core.norms import NORMS, check_norm
 from polyrelu.robust.core.pool import LabelledRows, PoolSource
 from polyrelu.robust.core.reduced_net import ReducedNet
 
@@ -107,38 +107,32 @@ class Job:
         return replace(self, X=self.X[points], y=self.y[points], rivals=rivals, own=own, perturbation=perturbation)
 
 
+@final
+@dataclass(frozen=True)
+class Scope:
+    """What a certificate is made for, and what its `Certificate.radius` is given.
+
+    norms : of perturbations; nets : classes of nets; powers : p of relu^p, in words, see `Certificate.takes_power`
+    executed : it can speak of the net as executed in floating point
+    right_points_only : it wants a float64 net and only points that it is right about; the call makes both
+    takes_rivals : it minds ``job.rivals``
+    """
+
+    norms: tuple[float, ...] = NORMS
+    nets: tuple[type[nn.Module], ...] = (PolyReLUNet,)
+    powers: str = "at least 1"
+    executed: bool = True
+    right_points_only: bool = False
+    takes_rivals: bool = False
+
+
 class Certificate(ABC):
-    """Proven radii of points: a final frozen dataclass that overrides `radius`, and what it is not made for."""
+    """Proven radii of points: a final frozen dataclass that overrides `radius`, and `scope` where it is not for all."""
 
     @property
-    def norms(self) -> tuple[float, ...]:
-        """The norms the certificate is made for."""
-        return (1.0, 2.0, math.inf)
-
-    @property
-    def nets(self) -> tuple[type[nn.Module], ...]:
-        """The classes of nets it is made for."""
-        return (PolyReLUNet,)
-
-    @property
-    def powers(self) -> str:
-        """The powers p of relu^p it is made for, in words."""
-        return "at least 1"
-
-    @property
-    def executed(self) -> bool:
-        """Whether it can speak of the net as executed in floating point."""
-        return True
-
-    @property
-    def right_points_only(self) -> bool:
-        """Whether `radius` wants a float64 net and only points that it is right about; the call makes both."""
-        return False
-
-    @property
-    def takes_rivals(self) -> bool:
-        """Whether `radius` minds ``job.rivals``."""
-        return False
+    def scope(self) -> Scope:
+        """What it is made for."""
+        return Scope()
 
     def takes_power(self, p: float) -> bool:
         """Whether it holds for relu^p."""
@@ -146,7 +140,7 @@ class Certificate(ABC):
 
     def applies(self, net: nn.Module, norm: float) -> bool:
         """Whether something can be proven of this net in this norm."""
-        return isinstance(net, self.nets) and norm in self.norms and self.takes_power(_power(net))
+        return isinstance(net, self.scope.nets) and norm in self.scope.norms and self.takes_power(_power(net))
 
     @abstractmethod
     def radius(self, job: Job) -> Tensor:
@@ -168,24 +162,24 @@ class Certificate(ABC):
 
         Parameters
         ----------
-        net : of one of the ``nets``, with a p it takes
+        net : of one of the ``scope.nets``, with a p it takes
         X : (n, D) in the net's dtype; y : (n,) of +1/-1 for one logit, of 0..C-1 otherwise
-        norm : 1, 2 or inf, one of the ``norms``
+        norm : 1, 2 or inf, one of the ``scope.norms``
         limit : the radius wanted; what proves single radii tries nothing beyond it
         arithmetic : "real", or "float32", "float64" for the net as executed, see `polyrelu.robust.core.arithmetic`
         """
-        norm, arithmetic, name = check_norm(norm), arithmetic_of(arithmetic), type(self).__name__
-        classes = " or ".join(kind.__name__ for kind in self.nets)
-        require(isinstance(net, self.nets), "net", type(net).__name__, f"a {classes} for {name}")
-        require(norm in self.norms, "norm", norm, f"{' or '.join(f'{n:g}' for n in self.norms)} for {name}")
-        require(self.takes_power(_power(net)), "net.p", _power(net), self.powers)
-        require(self.executed or arithmetic is REAL, "arithmetic", arithmetic.name, f"'real' for {name}")
+        norm, arithmetic, name, scope = check_norm(norm), arithmetic_of(arithmetic), type(self).__name__, self.scope
+        classes = " or ".join(kind.__name__ for kind in scope.nets)
+        require(isinstance(net, scope.nets), "net", type(net).__name__, f"a {classes} for {name}")
+        require(norm in scope.norms, "norm", norm, f"{' or '.join(f'{n:g}' for n in scope.norms)} for {name}")
+        require(self.takes_power(_power(net)), "net.p", _power(net), scope.powers)
+        require(scope.executed or arithmetic is REAL, "arithmetic", arithmetic.name, f"'real' for {name}")
         require(limit > 0, "limit", limit, "a number > 0, or inf for the largest radius")
         require_genuine(net)
         X, y = check_points(net, X, y)
         require(self.applies(net, norm), "net", type(net).__name__, f"one that {name} applies to")
         job = Job(net, X, y, norm=norm, limit=limit, arithmetic=arithmetic)
-        return self._of_right_points(job) if self.right_points_only else self.radius(job)
+        return self._of_right_points(job) if scope.right_points_only else self.radius(job)
 
     def _of_right_points(self, job: Job) -> Tensor:
         net = as_float64(copied(job.net)).eval()

@@ -18,8 +18,8 @@ with the rounding: see `_krylov_quadratic`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import NamedTuple, final
+from dataclasses import dataclass, replace
+from typing import final
 
 import torch
 from torch import Tensor
@@ -33,6 +33,7 @@ from polyrelu.robust.certify.quadratic import (
     ParabolaCertificate,
     QuadraticRows,
     SpanCoordinates,
+    least_on_ball,
     rows_of,
 )
 from polyrelu.robust.core.arithmetic import REAL, Arithmetic
@@ -51,15 +52,7 @@ GONE = 1e-12  # a product this small beside |M| adds no dimension
 class Krylov(ParabolaCertificate):
     """The quadratic bound in few dimensions, searched from where an attack ended."""
 
-    @property
-    def right_points_only(self) -> bool:
-        """The search begins between the point and where the attack ended."""
-        return True
-
-    @property
-    def takes_rivals(self) -> bool:
-        """Any of the other logits."""
-        return True
+    scope = replace(ParabolaCertificate.scope, right_points_only=True, takes_rivals=True)
 
     def radius(self, job: Job) -> Tensor:
         """Against all other logits, or against ``job.rivals``."""
@@ -94,7 +87,6 @@ def krylov_radius_against(
     """
     scaled = ScaledNet.from_net(net, arithmetic)
     frame = SpanCoordinates.from_net(scaled)
-    squares = (frame.B @ frame.B.T).square()
     radius = torch.zeros(len(X), dtype=torch.float64)
     most = max(1, PREACTIVATIONS // (len(frame.B) * int(rivals.sum(dim=1).amax())))
     for here in torch.split(torch.arange(len(X)), most):
@@ -104,7 +96,7 @@ def krylov_radius_against(
             logits = net(X[here] + step[here]).view(len(here), -1).nan_to_num()  # steps may lead to where it overflows
             logits = logits.masked_fill(~rivals[here], -torch.inf)
         nearest = rival == logits.argmax(dim=1)[point]
-        radius[here] = _least(scaled, frame, squares, X[here], step[here], pairs, point, nearest)
+        radius[here] = _least(scaled, frame, X[here], step[here], pairs, point, nearest)
     return radius
 
 
@@ -120,7 +112,6 @@ def _pairs(net: ScaledNet, own: Tensor, rival: Tensor) -> RivalMargins:
 def _least(
     net: ScaledNet,
     frame: SpanCoordinates,
-    squares: Tensor,
     X: Tensor,
     step: Tensor,
     pairs: RivalMargins,
@@ -134,30 +125,30 @@ def _least(
     value, steep = first.tangent()
     far = torch.where(size > 0, size / placed.scale, value / steep.clamp(min=1e-300)).clamp(max=1e100)
     shift = (step / torch.where(size > 0, size, 1.0)[:, None]) @ net.U.T
-    radius = _search(first, squares, far, shift, torch.full_like(far, torch.inf), ROUNDS)
+    radius = _search(first, far, shift, torch.full_like(far, torch.inf), ROUNDS)
     if not bool(nearest.all()):
         far, limit = (~nearest).nonzero()[:, 0], radius[point[~nearest]]
         others = rows.only(far)
-        value, start, _ = _bound(others, squares, limit, torch.zeros_like(others.T), SEARCH)
+        value, start, _ = _bound(others, limit, torch.zeros_like(others.T), SEARCH)
         left = (~(value > FAINT)).nonzero()[:, 0]  # the others hold as far as the nearest
         if len(left):
-            some = others.only(left), squares, limit[left] / FIRST, start[left], limit[left], AGAIN
+            some = others.only(left), limit[left] / FIRST, start[left], limit[left], AGAIN
             radius = radius.scatter_reduce(0, point[far[left]], _search(*some), "amin")
     return net.radius_of(radius / (1 + frame.spare), placed, 2.0)
 
 
-def _search(rows: QuadraticRows, squares: Tensor, far: Tensor, shift: Tensor, limit: Tensor, rounds: int) -> Tensor:
+def _search(rows: QuadraticRows, far: Tensor, shift: Tensor, limit: Tensor, rounds: int) -> Tensor:
     """The largest radius proven for each row, up to ``limit``; an attack ended ``far`` (R,) along ``shift`` (R, h)."""
     rho, touch = torch.minimum(FIRST * far, limit), torch.where(rows.A > 0, 1.0, SHARE) * shift
     for k in range(rounds):
-        value, least, weight = _bound(rows, squares, rho, touch, SEARCH)
+        value, least, weight = _bound(rows, rho, touch, SEARCH)
         touch = touch + (least - touch) / (k + 2)
         change = value / (4 * weight * rho.square()).clamp(min=1e-300)
         rho = torch.minimum(rho * (1 + change.clamp(-0.1, 0.1)), limit)
     proven, left = torch.zeros_like(rho), torch.arange(len(rho))
     for part in SHORTER:
         trial = torch.where(rho[left] < limit[left], part * rho[left], rho[left])
-        holds = _bound(rows.only(left), squares, trial, touch[left], PROOF)[0] > FAINT
+        holds = _bound(rows.only(left), trial, touch[left], PROOF)[0] > FAINT
         proven[left[holds]] = trial[holds]
         left = left[~holds]
         if not len(left):
@@ -166,27 +157,20 @@ def _search(rows: QuadraticRows, squares: Tensor, far: Tensor, shift: Tensor, li
     return proven
 
 
-def _bound(
-    rows: QuadraticRows, squares: Tensor, rho: Tensor, touch: Tensor, most: int
-) -> tuple[Tensor, Tensor, Tensor]:
+def _bound(rows: QuadraticRows, rho: Tensor, touch: Tensor, most: int) -> tuple[Tensor, Tensor, Tensor]:
     """What the margin is at least on each ball (R,); where, as shifts (R, h) a unit of radius; and lambda."""
-    few = _krylov_quadratic(rows, squares, rho, touch, most)
-    value, y, weight = _ball(few, rho)
-    moved = torch.einsum("irk,ri->rk", few.basis, y[:, :-1])
+    constant, g, H, basis = _krylov_quadratic(rows, rho, touch, most)
+    value, y, weight = _ball(constant, g, H, rho)
+    moved = torch.einsum("irk,ri->rk", basis, y[:, :-1])
     return value, moved[:, :-1] @ rows.frame.B.T / rho[:, None], weight
 
 
-class KrylovQuadratic(NamedTuple):
-    """constant + <g, y> + <y, H y> on |y| <= rho, y in the basis (m, R, k + 1) and one number more for the rest."""
+def _krylov_quadratic(
+    rows: QuadraticRows, rho: Tensor, touch: Tensor, most: int
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """constant + <g, y> + <y, H y> below the margin, and the basis (m, R, k + 1) of all y but the last number.
 
-    constant: Tensor
-    g: Tensor
-    H: Tensor
-    basis: Tensor
-
-
-def _krylov_quadratic(rows: QuadraticRows, squares: Tensor, rho: Tensor, touch: Tensor, most: int) -> KrylovQuadratic:
-    """The quadratic below the margin, in ``most`` dimensions and one more.
+    In ``most`` dimensions and one more, for all the rest; |y| <= rho.
 
     With E orthonormal up to ``skew`` and M E = E T + beta v e_m^T up to ``miss`` (Frobenius norms), an orthonormal
     basis skew away from E has its T, beta and F within miss + 8 skew |M| of these: that, times rho^2, is taken off.
@@ -196,6 +180,7 @@ def _krylov_quadratic(rows: QuadraticRows, squares: Tensor, rho: Tensor, touch: 
     constant, inner, side, K, curve = rows.below(rho, at)
     g = torch.cat([inner, side[:, None]], dim=1)
     unit = gamma(64 * (len(B) + B.shape[1] + 64))
+    squares = rows.frame.squares
     whole, total = ((K @ squares) * K).sum(dim=1), ((K.abs() @ squares) * K.abs()).sum(dim=1)
     frobenius = (whole.clamp(min=0) + unit * total).sqrt() + 1e-150  # squares below 1e-300 underflow
     long = torch.linalg.vector_norm(g, dim=1)
@@ -227,15 +212,15 @@ def _krylov_quadratic(rows: QuadraticRows, squares: Tensor, rho: Tensor, touch: 
     T.diagonal(dim1=1, dim2=2).add_(curve[:, None])
     wrong = 2 * miss + 16 * skew * frobenius + unit * (total.sqrt() + curve.abs())
     constant = constant - wrong * rho.square() - 4 * (unit + skew) * long * rho
-    return KrylovQuadratic(constant, torch.nn.functional.pad(long[:, None], (0, m)), T, E[:m])
+    return constant, torch.nn.functional.pad(long[:, None], (0, m)), T, E[:m]
 
 
-def _ball(few: KrylovQuadratic, rho: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def _ball(constant: Tensor, g: Tensor, H: Tensor, rho: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """The least value on each ball, proven as in `certify.quadratic` from a factoring of H + lambda I; y; lambda."""
-    finite = few.H.isfinite().all(dim=2).all(dim=1) & few.constant.isfinite()
-    H = torch.where(finite[:, None, None], few.H, torch.eye(few.H.shape[1], dtype=few.H.dtype))
+    finite = H.isfinite().all(dim=2).all(dim=1) & constant.isfinite()
+    H = torch.where(finite[:, None, None], H, torch.eye(H.shape[1], dtype=H.dtype))
     values, vectors = torch.linalg.eigh(H)
-    start = torch.einsum("rji,rj->ri", vectors, few.g) / 2
+    start = torch.einsum("rji,rj->ri", vectors, g) / 2
     low = (-values[:, 0]).clamp(min=0)
     high = low + torch.linalg.vector_norm(start, dim=1) / rho
     for _ in range(30):
@@ -245,13 +230,5 @@ def _ball(few: KrylovQuadratic, rho: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     size = values.abs().amax(dim=1) + high
     delta = gamma(64 * H.shape[1] ** 2) * size + 1e-300
     weight = high + 1e-9 * size
-    N = H + torch.diag_embed(weight[:, None].expand(-1, H.shape[1]))
-    L, info = torch.linalg.cholesky_ex(N)
-    good = (info == 0) & finite
-    L = torch.where(good[:, None, None], L, torch.eye(L.shape[1], dtype=L.dtype))
-    y = -torch.cholesky_solve(few.g[:, :, None], L)[:, :, 0] / 2
-    more = weight + 2 * delta
-    Ny = torch.einsum("rij,rj->ri", H, y) + more[:, None] * y
-    wrong = ((few.g + 2 * Ny) / (2 * delta.sqrt())[:, None]).square().sum(dim=1)
-    value = few.constant + (few.g * y).sum(dim=1) + (y * Ny).sum(dim=1) - more * rho.square() - wrong
-    return torch.where(good, value, -torch.inf), y, weight
+    value, y, _, factored = least_on_ball(constant, g, H, rho, torch.where(finite, weight, 0.0), delta)
+    return torch.where(factored & finite, value, -torch.inf), y, weight

@@ -62,11 +62,8 @@ def linear_radius(
 
     Parameters
     ----------
-    net : any p >= 1, one logit or several, with or without centre, output bias, input normalisation
-    X : (n, D) in the net's dtype; y : (n,) of +1/-1 for one logit, of 0..C-1 otherwise
-    norm : 1, 2 or inf; what perturbations are measured in
+    net, X, y, norm, arithmetic : as in `Certificate`
     steps : radii tried for each point and rival
-    arithmetic : "real", or "float32", "float64" for the net as executed, see `polyrelu.robust.core.arithmetic`
     """
     return Linear(steps)(net, X, y, norm=norm, arithmetic=arithmetic)
 
@@ -106,13 +103,14 @@ def _radius(net: ScaledNet, X: Tensor, y: Tensor, norm: float, steps: int) -> Te
     labels = sorted(set(y.tolist()))
     which = torch.searchsorted(torch.tensor(labels, dtype=y.dtype, device=y.device), y)
     each = [net.rivals(label) for label in labels]
-    A, beta, rivalry, _ = (torch.stack(parts) for parts in zip(*each, strict=True))
-    frame, growth = DualCoordinates.from_net(net, norm), Growth.from_coefficients(net, A, norm)
-    size = max(1, WORK // (A.shape[1] * max(net.U.shape)))
+    rivals, others = RivalMargins(*(torch.cat(parts) for parts in zip(*each, strict=True))), len(each[0].A)
+    frame, growth = DualCoordinates.from_net(net, norm), Growth.from_coefficients(net, rivals.A, norm)
+    size = max(1, WORK // (others * max(net.U.shape)))
     for rows in torch.split(torch.arange(len(X), device=X.device), size):
-        label, placed = which[rows], net.place(X[rows], norm)
-        table = LinearRows.from_points(net, frame, placed, RivalMargins(A[label], beta[label], rivalry[label], label))
-        best = torch.maximum(_search(table, steps), _rooted(table, growth.rows(label)))
+        placed = net.place(X[rows], norm)
+        pair = (others * which[rows, None] + torch.arange(others, device=X.device)).flatten()
+        table = LinearRows.from_points(net, frame, placed, rivals.only(pair))
+        best = torch.maximum(_search(table, steps), _rooted(table, growth.only(pair)))
         radius[rows] = net.radius_of(best.view(len(rows), -1).amin(dim=1), placed, norm)
     return radius
 
@@ -147,9 +145,7 @@ class DualCoordinates:
         return DualCoordinates(norm, B, stretch, spare, reach)
 
 
-@final
-@dataclass(frozen=True, eq=False)
-class Growth:
+class Growth(NamedTuple):
     """How fast pi_N can grow, rounded up; one row for each label and rival, or for each point and rival.
 
     most, most_l2 : sup G_N over the unit ball of the norm asked for, and of l2
@@ -163,17 +159,16 @@ class Growth:
 
     @staticmethod
     def from_coefficients(net: ScaledNet, A: Tensor, norm: float) -> Growth:
-        """The constants of coefficients ``A`` (labels, c, h); all results begin (labels, c)."""
-        opposite = A.flatten(0, 1).clamp(max=0)
+        """The constants of coefficients ``A`` (R, h)."""
+        opposite = A.clamp(max=0)
         most = steepest_falls(net, opposite, norm)
         most_l2 = steepest_falls(net, opposite, 2.0) if norm == math.inf else most
         ends = vertices(net, opposite) if norm != 2 else (opposite[:, :0], opposite[:, :0])
-        ahead, back = (end * (1 + net.eps) ** 2 for end in ends)
-        return Growth(*(part.view(*A.shape[:2], *part.shape[1:]) for part in (most, most_l2, ahead, back)))
+        return Growth(most, most_l2, *(end * (1 + net.eps) ** 2 for end in ends))
 
-    def rows(self, label: Tensor) -> Growth:
-        """For points with these label numbers (n,): results begin (n c), points outermost."""
-        return Growth(*(part[label].flatten(0, 1) for part in (self.most, self.most_l2, self.ahead, self.back)))
+    def only(self, keep: Tensor) -> Growth:
+        """The rows named by ``keep``, which may name one several times."""
+        return Growth(*(part[keep] for part in self))
 
 
 @final
@@ -192,18 +187,18 @@ class LinearRows:
 
     @staticmethod
     def from_points(net: ScaledNet, frame: DualCoordinates, placed: ScaledPoints, rivals: RivalMargins) -> LinearRows:
-        """The points ``placed`` against all rivals, coefficients (n, c, h) and biases (n, c); points outermost."""
-        plus, minus = net.constants(rivals.beta, rivals.size, placed.scale)
-        placed = ScaledPoints(*(part.repeat_interleave(rivals.A.shape[1], dim=0) for part in placed))
-        A = rivals.A.flatten(0, 1)
-        return LinearRows(
-            net, frame, placed, placed.T, A.clamp(min=0), (-A).clamp(min=0), plus.flatten(), minus.flatten()
-        )
+        """The points ``placed`` against all rivals (R rows), points outermost."""
+        placed = ScaledPoints(*(part.repeat_interleave(len(rivals.A) // len(part), dim=0) for part in placed))
+        plus, minus = net.constants(rivals.beta[:, None], rivals.size[:, None], placed.scale)
+        own, opposite = rivals.A.clamp(min=0), (-rivals.A).clamp(min=0)
+        return LinearRows(net, frame, placed, placed.T, own, opposite, plus[:, 0], minus[:, 0])
 
-    def bound(self, rho: Tensor, touch: Tensor) -> LinearBound:
-        """The bound for balls of radius ``rho`` (R,) with tangents at ``touch``.
+    def bound(self, rho: Tensor, touch: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """lower, shift, value, steep: the affine bound for balls of radius ``rho`` (R,) with tangents at ``touch``.
 
-        ``touch`` (R, h) are shifts of the pre-activations a unit of radius; for p = 1 the slopes themselves.
+        ``touch`` (R, h) are shifts of the pre-activations a unit of radius; for p = 1 the slopes themselves. ``lower``
+        (R,) bounds the margin over the ball and is least at such a ``shift`` (R, h); at the point itself the bound is
+        ``value`` (R,), the dual norm of its gradient ``steep`` (R,).
         """
         net, frame, p, rho = self.net, self.frame, self.net.p, rho[:, None]
         blur = self.placed.blur[:, None] + rho * net.blur_rate(frame.norm)
@@ -230,20 +225,7 @@ class LinearRows:
         missing = rho * (K @ frame.spare) + blur[:, 0] * K.sum(1)
         dust = len(net.U) * DUST * (2 + 2 * rho * net.U.shape[1] ** 0.5).pow(p)
         lower = value - rho * steep - 2 * rounding - 1.01 * missing - dust
-        return LinearBound(lower, -steepest(gradient, frame.norm) @ frame.B.T, value, steep)
-
-
-class LinearBound(NamedTuple):
-    """A lower bound of the margin over the ball (R,), and its parts.
-
-    shift (R, h) : where it is least, as shifts of the pre-activations a unit of radius
-    value, steep (R,) : the affine bound at the point itself, and the dual norm of its gradient
-    """
-
-    lower: Tensor
-    shift: Tensor
-    value: Tensor
-    steep: Tensor
+        return lower, -steepest(gradient, frame.norm) @ frame.B.T, value, steep
 
 
 def _rooted(rows: LinearRows, growth: Growth) -> Tensor:
@@ -338,6 +320,6 @@ def _tangents(rows: LinearRows, rho: Tensor, touch: Tensor) -> tuple[Tensor, Ten
 
 def _first(rows: LinearRows, touch: Tensor) -> Tensor:
     """A radius to try first: where the tangent of the margin at the point reaches 0; a length of the point if never."""
-    at = rows.bound(torch.zeros_like(rows.plus), touch)
-    guess = at.value / at.steep
+    _, _, value, steep = rows.bound(torch.zeros_like(rows.plus), touch)
+    guess = value / steep
     return torch.where((guess > 0) & (guess < 1e6), guess, 1.0)

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple, final
+from typing import final
 
 import torch
 from torch import Tensor
@@ -131,10 +131,7 @@ def root_lipschitz_radius(
 
     Parameters
     ----------
-    net : any p >= 1, one logit or several, with or without centre, output bias, input normalisation
-    X : (n, D) in the net's dtype; y : (n,) of +1/-1 for one logit, of 0..C-1 otherwise
-    norm : 1, 2 or inf; what perturbations are measured in
-    arithmetic : "real", or "float32", "float64" for the net as executed, see `polyrelu.robust.core.arithmetic`
+    net, X, y, norm, arithmetic : as in `Certificate`
 
     Examples
     --------
@@ -206,35 +203,31 @@ def _falls_l2(net: ScaledNet, A: Tensor) -> Tensor:
             bounds.append(torch.minimum(mean, one.pow(s) * _joint(net, own, opposite).pow(1 - s)))
         return torch.stack(bounds)
     bounds = []
-    for a, heavy in zip(A, _separation(net, A), strict=True):
+    for a, light, least in zip(A, *_separation(net, A), strict=True):
         own, opposite = a.clamp(min=0), (-a).clamp(min=0)
         plain = _joint(net, own.pow(2 / p), opposite.pow(2 / p))
-        bounds.append(torch.minimum(plain, _between(net, own, opposite, heavy)))
+        bounds.append(torch.minimum(plain, _between(net, own, opposite, light, least)))
     return torch.stack(bounds)
 
 
-class _Separation(NamedTuple):
-    """For each share in LIGHT: the weight of the neurons set aside, and min <u_i, u_j> over own i, opposite j kept."""
-
-    light: Tensor
-    least: Tensor
-
-
-def _between(net: ScaledNet, own: Tensor, opposite: Tensor, apart: _Separation) -> Tensor:
+def _between(net: ScaledNet, own: Tensor, opposite: Tensor, light: Tensor, least: Tensor) -> Tensor:
     """p > 2: L_2^(2/p) L_inf^(1-2/p), the light neurons' own p-norms added; the least over what counts as light."""
     p = net.p
     k = [_typical(net, side).pow(-(p - 2) / (2 * p)) for side in (own, opposite)]
     second = _joint(net, own * k[0].square(), opposite * k[1].square())
     x, y = (w.pow(-2 / (p - 2)) * side.any() for w, side in zip(k, (own, opposite), strict=True))
-    squared = x * x + y * y - 2 * x * y * apart.least.clamp(max=1) + 4 * net.eps * (x + y).square()
-    far = torch.where(apart.least.isfinite(), squared.sqrt(), 0.0).maximum(torch.maximum(x, y))
-    rest = (apart.light * (1 + net.eps)).pow(1 / p) * 2
+    squared = x * x + y * y - 2 * x * y * least.clamp(max=1) + 4 * net.eps * (x + y).square()
+    far = torch.where(least.isfinite(), squared.sqrt(), 0.0).maximum(torch.maximum(x, y))
+    rest = (light * (1 + net.eps)).pow(1 / p) * 2
     bound: Tensor = (second.pow(2 / p) * far.pow(1 - 2 / p) * (1 + net.eps) + rest).amin()
     return bound
 
 
-def _separation(net: ScaledNet, A: Tensor) -> list[_Separation]:
-    """One for each row of ``A``; a product is inf where one side is empty."""
+def _separation(net: ScaledNet, A: Tensor) -> tuple[Tensor, Tensor]:
+    """For each row of ``A`` and share in LIGHT: the weight of the neurons set aside, and the least <u_i, u_j>.
+
+    Over own i and opposite j that are kept; inf where one side is empty.
+    """
     h, size = len(net.U), A.abs()
     ordered = size.sort(dim=1)
     total = ordered.values.cumsum(dim=1)
@@ -255,7 +248,7 @@ def _separation(net: ScaledNet, A: Tensor) -> list[_Separation]:
                 part = products[(heavy & (a > 0))[rows]][:, heavy & (a < 0)]
                 if part.numel():
                     least[m, k] = torch.minimum(least[m, k], part.amin())
-    return [_Separation(*pair) for pair in zip(light, least, strict=True)]
+    return light, least
 
 
 def _correlated(net: ScaledNet, A: Tensor) -> Tensor:

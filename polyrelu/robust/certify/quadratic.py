@@ -24,7 +24,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple, final
+from functools import cached_property
+from typing import final
 
 import torch
 from torch import Tensor
@@ -32,7 +33,7 @@ from torch import Tensor
 from polyrelu.checks import check_fields, checked
 from polyrelu.errors import require
 from polyrelu.nets import PolyReLUNet, relu_power
-from polyrelu.robust.certify.contract import Certificate, Job
+from polyrelu.robust.certify.contract import Certificate, Job, Scope
 from polyrelu.robust.core.arithmetic import REAL, Arithmetic
 from polyrelu.robust.core.norms import lengths
 from polyrelu.robust.core.scaled_net import RivalMargins, ScaledNet, ScaledPoints, gamma
@@ -60,27 +61,18 @@ def quadratic_radius(
 
     Parameters
     ----------
-    net : p = 1 or p >= 2, one logit or several, with or without centre, output bias, input normalisation
-    X : (n, D) in the net's dtype; y : (n,) of +1/-1 for one logit, of 0..C-1 otherwise
+    net : p = 1 or p >= 2; X, y, arithmetic : as in `Certificate`
     tol : the search for the largest radius that this bound proves ends within about this part of it
     limit : the radius wanted; nothing beyond it is tried, which saves half of the time
-    arithmetic : "real", or "float32", "float64" for the net as executed, see `polyrelu.robust.core.arithmetic`
     """
     return Quadratic(tol)(net, X, y, limit=limit, arithmetic=arithmetic)
 
 
 class ParabolaCertificate(Certificate):
-    """What rests on parabolas that touch relu^p from below and from above: there are none for 1 < p < 2. l2 only."""
+    """What rests on parabolas that touch relu^p from below and from above: there are none for 1 < p < 2."""
 
-    @property
-    def norms(self) -> tuple[float, ...]:
-        """The S-procedure needs a Euclidean ball."""
-        return (2.0,)
-
-    @property
-    def powers(self) -> str:
-        """Said where p is refused."""
-        return "1 or at least 2; linear_radius takes any p"
+    # the S-procedure needs a Euclidean ball
+    scope = Scope(norms=(2.0,), powers="1 or at least 2; linear_radius takes any p")
 
     @final
     def takes_power(self, p: float) -> bool:
@@ -126,6 +118,11 @@ class SpanCoordinates:
     Q: Tensor
     spare: float
 
+    @cached_property
+    def squares(self) -> Tensor:
+        """(h, h): <b_i, b_j>^2."""
+        return (self.B @ self.B.T).square()
+
     @staticmethod
     def from_net(net: ScaledNet) -> SpanCoordinates:
         """The whole space if the neurons may span it."""
@@ -136,27 +133,6 @@ class SpanCoordinates:
         B = net.U @ Q.T
         off = torch.linalg.matrix_norm(Q @ Q.T - torch.eye(h, dtype=Q.dtype, device=Q.device))
         return SpanCoordinates(B, Q, float(off + lengths(net.U - B @ Q, 2.0).amax()) + h * gamma(4 * D))
-
-
-class LowerQuadratic(NamedTuple):
-    """constant + <g, d> + side o + <d, M d> + curve o^2, M = B^T diag(K) B + curve I: below the margin on each ball.
-
-    d (R, k) in the frame, o (R,) along what the point has outside of it.
-    """
-
-    constant: Tensor
-    g: Tensor
-    side: Tensor
-    K: Tensor
-    curve: Tensor
-
-
-class QuadraticBound(NamedTuple):
-    """A lower bound of the margin over each ball (R,), where its quadratic is least as shifts e (R, h), and lambda."""
-
-    value: Tensor
-    shift: Tensor
-    weight: Tensor
 
 
 @final
@@ -190,8 +166,12 @@ class QuadraticRows:
         value = (self.A * relu_power(self.T, self.net.p)).sum(dim=1) + constant
         return value, (g.square().sum(dim=1) + (along * self.outer).square()).sqrt()
 
-    def below(self, rho: Tensor, touch: Tensor) -> LowerQuadratic:
-        """The quadratic for balls of radius ``rho`` (R,) whose parabolas touch by ``touch`` (R, h), less rounding."""
+    def below(self, rho: Tensor, touch: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+        """constant, g, side, K, curve of a quadratic below the margin, less rounding, on balls of radius ``rho`` (R,):
+
+        constant + <g, d> + side o + <d, M d> + curve o^2, M = B^T diag(K) B + curve I, d (R, k) in the frame, o (R,)
+        along what the point has outside of it. Its parabolas touch by ``touch`` (R, h).
+        """
         net = self.net
         value, slope, bend = self._parabolas(rho[:, None], touch)
         constant, along, curve = self._bias(rho)
@@ -203,29 +183,19 @@ class QuadraticRows:
         rounding = rounding + 1.01 * net.p * steep * (blur + self.frame.spare * rho)
         constant = constant + (self.A * value).sum(dim=1) - rounding
         g = (self.A * slope) @ self.frame.B + along[:, None] * self.inner
-        return LowerQuadratic(constant, g, along * self.outer, self.A * bend, curve)
+        return constant, g, along * self.outer, self.A * bend, curve
 
-    def bound(self, rho: Tensor, touch: Tensor, weight: Tensor) -> QuadraticBound:
-        """The least value on balls of radius ``rho`` (R,), ``touch`` as in `below`, ``weight`` the first lambda."""
+    def bound(self, rho: Tensor, touch: Tensor, at: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """A lower bound of the margin on each ball, where its quadratic is least as shifts e (R, h), and lambda.
+
+        ``rho`` and ``touch`` as in `below`, ``at`` the first lambda. The maximum over lambda by the steps of More and
+        Sorensen (1983), each value claimed only with its residual.
+        """
         B = self.frame.B
         constant, g, side, K, curve = self.below(rho, touch)
         M = (B.T * K[:, None, :]) @ B
         M.diagonal(dim1=1, dim2=2).add_(curve[:, None])
         least = gamma(64 * (len(B) + 8)) * (K.abs().sum(dim=1) + curve.abs()) + 1e-300
-        return self._least(rho, constant, g, side, M, curve, least, weight)
-
-    def _least(
-        self,
-        rho: Tensor,
-        constant: Tensor,
-        g: Tensor,
-        side: Tensor,
-        M: Tensor,
-        curve: Tensor,
-        least: Tensor,
-        at: Tensor,
-    ) -> QuadraticBound:
-        """max over lambda by the steps of More and Sorensen (1983), each value claimed only with its residual."""
         long = (g.square().sum(dim=1) + side.square()).sqrt()
         best, shift, kept = torch.full_like(rho, -torch.inf), torch.zeros_like(self.T), at
         floor, safe = (-curve).clamp(min=0), torch.full_like(rho, torch.inf)
@@ -233,21 +203,13 @@ class QuadraticRows:
         at = torch.where(at.isnan(), long / (2 * rho) + floor, at).maximum(floor + 2 * least)
         for _ in range(FACTORS):
             delta = least + gamma(4 * (M.shape[1] + 2)) * M.shape[1] * at  # of forming and of factoring
-            N = M.clone()
-            N.diagonal(dim1=1, dim2=2).add_(at[:, None])
-            L, info = torch.linalg.cholesky_ex(N)
-            good = (info == 0) & (curve + at > 0)
-            L = torch.where(good[:, None, None], L, torch.eye(L.shape[1], dtype=L.dtype, device=L.device))
-            d = -torch.cholesky_solve(g[:, :, None], L)[:, :, 0] / 2
             more = at + 2 * delta
-            Nd = torch.einsum("rkl,rl->rk", M, d) + more[:, None] * d
             aside = -side / (2 * (curve + more))
-            wrong = ((g + 2 * Nd) / (2 * delta.sqrt())[:, None]).square().sum(dim=1)
-            value = constant + (g * d).sum(dim=1) + (d * Nd).sum(dim=1) + side * aside / 2
-            value = value - more * rho.square() - wrong
+            value, d, L, factored = least_on_ball(constant, g, M, rho, at, delta, side * aside / 2)
+            good = factored & (curve + at > 0)
             better = good & (value > best)
             best, kept = torch.where(better, value, best), torch.where(better, at, kept)
-            shift = torch.where(better[:, None], d @ self.frame.B.T, shift)
+            shift = torch.where(better[:, None], d @ B.T, shift)
             far = (d.square().sum(dim=1) + aside.square()).sqrt()
             w = torch.linalg.solve_triangular(L, d[:, :, None], upper=False)[:, :, 0]
             steep = w.square().sum(dim=1) + aside.square() / (curve + more)
@@ -256,7 +218,7 @@ class QuadraticRows:
             floor = torch.where(good, floor, torch.maximum(floor, at))
             other = torch.where(safe.isfinite(), (floor + safe) / 2, growth * at)
             at = torch.where(good & (step > floor), step, other)
-        return QuadraticBound(best, shift, kept)
+        return best, shift, kept
 
     def _bias(self, rho: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """beta |z + d|^s >= constant + along <z, d> + curve |d|^2 on the ball, s = p - 1; else beta."""
@@ -292,6 +254,27 @@ class QuadraticRows:
         value, slope = relu_power(self.T + at, p), _slope(self.T + at, p)
         bend = (relu_power(self.T + at + end, p) - value - slope * end) / end.square()
         return value - slope * at + bend * at.square(), slope - 2 * bend * at, bend
+
+
+def least_on_ball(
+    constant: Tensor, g: Tensor, M: Tensor, rho: Tensor, weight: Tensor, delta: Tensor, rest: Tensor | float = 0.0
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """A value below constant + <g, d> + <d, M d> + ``rest`` on |d| <= rho, d near the least, L, and where they hold.
+
+    N = M + lambda I = L L^T (R, k, k), ``weight`` is lambda, ``delta`` what rounding may take off N in forming and in
+    factoring it. Nothing holds where N has no factor.
+    """
+    N = M.clone()
+    N.diagonal(dim1=1, dim2=2).add_(weight[:, None])
+    L, info = torch.linalg.cholesky_ex(N)
+    factored = info == 0
+    L = torch.where(factored[:, None, None], L, torch.eye(L.shape[1], dtype=L.dtype, device=L.device))
+    d = -torch.cholesky_solve(g[:, :, None], L)[:, :, 0] / 2
+    more = weight + 2 * delta
+    Nd = torch.einsum("rij,rj->ri", M, d) + more[:, None] * d
+    wrong = ((g + 2 * Nd) / (2 * delta.sqrt())[:, None]).square().sum(dim=1)
+    value = constant + (g * d).sum(dim=1) + (d * Nd).sum(dim=1) + rest - more * rho.square() - wrong
+    return value, d, L, factored
 
 
 def _slope(T: Tensor, p: float) -> Tensor:
@@ -340,11 +323,11 @@ def _search(rows: QuadraticRows, value: Tensor, steep: Tensor, limit: Tensor, to
         if not len(left):
             break
         here, most, margin, slope, cold = rho[left], limit[left], value[left], steep[left], weight[left].isnan()
-        found = rows.only(left).bound(here, touch[left] * (here / old[left])[:, None], weight[left])
-        holds, fails, at = found.value > FAINT, (found.value <= FAINT) & ~cold, found.value
+        at, shift, factor = rows.only(left).bound(here, touch[left] * (here / old[left])[:, None], weight[left])
+        holds, fails = at > FAINT, (at <= FAINT) & ~cold
         low[left], above[left] = torch.where(holds, here, low[left]), torch.where(holds, at, above[left])
         high[left], below[left] = torch.where(fails, here, high[left]), torch.where(fails, at, below[left])
-        touch[left], weight[left], old[left] = found.shift, found.weight, here
+        touch[left], weight[left], old[left] = shift, factor, here
         bend = (at - margin + slope * here) / here.square()
         root = 2 * margin / (slope + (slope.square() - 4 * bend * margin).clamp(min=0).sqrt())
         secant = low[left] + (high[left] - low[left]) * above[left] / (above[left] - below[left])

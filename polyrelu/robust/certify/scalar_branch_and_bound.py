@@ -12,27 +12,24 @@ feasible, hence rounding can only loosen the result, by the relative tolerance b
 
 The curve is followed by s = t_1, the largest own coordinate: lam = (1 - s)/(p s^(p-1)). In t = s rho the equations
 are s rho + (1-s) rho^(p-1) = a and s ups - (1-s) ups^(p-1) = b': nothing overflows for any p, and s = 0 is allowed.
+Newton's method solves them from the side where convexity makes it monotone: no safeguard is needed, any p will do.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, fields
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
-
-from polyrelu.robust.certify.scalar_roots import lower_root, own_root, upper_root
 
 TOLERANCE = 1e-13  # of r^2, relative
 ROUNDING = 2e-15  # of r, relative to |a|
 HALVINGS = 60
 
 
-@dataclass(frozen=True, eq=False)
-class Problems:
+class Problems(NamedTuple):
     """One row per problem: own ``a`` >= 0, other opposite ``b`` with those that move ``on``, ``free`` itself."""
 
     a: Tensor
@@ -40,13 +37,9 @@ class Problems:
     on: Tensor
     free: Tensor
 
-    def __getitem__(self, index: Tensor) -> Problems:
+    def pick(self, index: Tensor) -> Problems:
         """Some of the problems."""
-        return Problems(*(getattr(self, field.name)[index] for field in fields(self)))
-
-    def __len__(self) -> int:
-        """Number of problems."""
-        return len(self.free)
+        return Problems(*(part[index] for part in self))
 
 
 class Node(NamedTuple):
@@ -67,17 +60,17 @@ def least_cost(problems: Problems, p: float) -> Tensor:
     best = torch.full_like(problems.free, torch.inf)
     low, high = _domain(problems, p)
     row = (low <= high).nonzero()[:, 0]
-    left, right = _node(problems[row], low[row], p), _node(problems[row], high[row], p)
+    left, right = _node(problems.pick(row), low[row], p), _node(problems.pick(row), high[row], p)
     for _ in range(HALVINGS):
         if not len(row):
             break
-        own = problems[row]
+        own = problems.pick(row)
         for node in (left, right):
             best.scatter_reduce_(0, row, _cost(own, node), "amin")
         least = best[row]
         slack = TOLERANCE * least + ROUNDING * least.sqrt() * own.a.norm(dim=1)
         keep = (_bound(own, left, right, p) < least - slack) & (right.s - left.s > ROUNDING)
-        row, own, left, right = row[keep], own[keep], left.pick(keep), right.pick(keep)
+        row, own, left, right = row[keep], own.pick(keep), left.pick(keep), right.pick(keep)
         middle = _node(own, (left.s + right.s) / 2, p)
         row = row.repeat(2)
         left = Node(*(torch.cat(parts) for parts in zip(left, middle, strict=True)))
@@ -179,3 +172,56 @@ def _furthest(good: Callable[[Tensor], Tensor], inside: Tensor, outside: Tensor)
         passed = good(middle)
         inside, outside = torch.where(passed, middle, inside), torch.where(passed, outside, middle)
     return inside
+
+
+def _newton(z: Tensor, step: Callable[[Tensor], Tensor]) -> Tensor:
+    """z <- step(z) until it stands still; monotone by convexity from the starts used here."""
+    for _ in range(100):
+        last, z = z, step(z)
+        if bool(((z - last).abs() <= 4e-16 * z.abs()).all()):
+            break
+    return z
+
+
+def own_root(a: Tensor, S: Tensor, p: float) -> Tensor:
+    """rho >= 0 with s rho + (1-s) rho^(p-1) = a; convex in rho for p > 2, in rho^(p-1) for p < 2: from the right."""
+    k = p - 1 if p > 2 else 1 / (p - 1)
+    A = torch.where(a > 0, a, 1.0)
+    one, other = (S, 1 - S) if p > 2 else (1 - S, S)  # one z + other z^k = a
+
+    def step(z: Tensor) -> Tensor:
+        power = z.pow(k - 1)
+        return ((A + (k - 1) * other * power * z) / (one + k * other * power)).minimum(z)
+
+    z = _newton((A / one).minimum((A / other).pow(1 / k)), step)
+    return torch.where(a > 0, z if p > 2 else z.pow(k), 0.0)
+
+
+def lower_root(b: Tensor, S: Tensor, p: float) -> Tensor:
+    """p > 2: the smaller root of s ups - (1-s) ups^(p-1) = b, b > 0; concave: from the left, up to the turn."""
+    k, turn = p - 1, _turn(S, p)
+
+    def step(z: Tensor) -> Tensor:
+        power = (1 - S) * z.pow(k - 1)
+        slope = S - k * power
+        return torch.where(slope > 0, (b - (k - 1) * power * z) / slope, turn).minimum(turn).maximum(z)
+
+    return _newton(torch.where(b > 0, b / S, 0.0).minimum(turn), step)
+
+
+def upper_root(b: Tensor, S: Tensor, cap: Tensor, p: float) -> tuple[Tensor, Tensor]:
+    """p < 2: the larger root of s ups - (1-s) ups^(p-1) = b, and whether it is <= ``cap``; convex: from the right."""
+    k, turn = p - 1, _turn(S, p)
+    found = (cap >= turn) & (S * cap - (1 - S) * cap.pow(k) >= b)
+
+    def step(z: Tensor) -> Tensor:
+        power = (1 - S) * z.pow(k - 1)
+        slope = S - k * power
+        return torch.where(slope > 0, (b + (1 - k) * power * z) / slope, turn).maximum(turn).minimum(z)
+
+    return _newton(torch.where(found, cap, 1.0), lambda z: torch.where(found, step(z), z)), found
+
+
+def _turn(S: Tensor, p: float) -> Tensor:
+    """(s/((1-s)(p-1)))^(1/(p-2)), where s ups - (1-s) ups^(p-1) turns: its maximum for p > 2, its minimum below."""
+    return ((S.log() - (1 - S).log() - math.log(p - 1)) / (p - 2)).exp()

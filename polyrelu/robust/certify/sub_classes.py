@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 from typing import final
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from polyrelu.nets import ReadOut
-from polyrelu.robust.certify.contract import Certificate, Job
+from polyrelu.robust.certify.contract import Certificate, Job, Scope
 
 
 @final
@@ -24,29 +24,9 @@ class SubClasses(Certificate):
     certificate: Certificate
 
     @property
-    def nets(self) -> tuple[type[nn.Module], ...]:
-        """Read-outs of a net that ``certificate`` takes."""
-        return (ReadOut,)
-
-    @property
-    def norms(self) -> tuple[float, ...]:
-        """Its own."""
-        return self.certificate.norms
-
-    @property
-    def powers(self) -> str:
-        """Its own."""
-        return self.certificate.powers
-
-    @property
-    def executed(self) -> bool:
-        """If ``certificate`` can."""
-        return self.certificate.executed
-
-    @property
-    def right_points_only(self) -> bool:
-        """As ``certificate`` wants it."""
-        return self.certificate.right_points_only
+    def scope(self) -> Scope:
+        """That of ``certificate``, for read-outs of nets; the rivals are the sub-classes of other classes."""
+        return replace(self.certificate.scope, nets=(ReadOut,), takes_rivals=False)
 
     def takes_power(self, p: float) -> bool:
         """If ``certificate`` does."""
@@ -58,7 +38,7 @@ class SubClasses(Certificate):
         assert isinstance(net, ReadOut)
         own = winners(net, job.X, job.y) if job.own is None else job.own
         inner = replace(job, own=None, reduced=None)
-        if self.certificate.takes_rivals:
+        if self.certificate.scope.takes_rivals:
             return self.certificate.radius(replace(inner, net=net.net, y=own, rivals=net.class_of != job.y[:, None]))
         radius = torch.zeros(len(job), dtype=torch.float64, device=job.X.device)
         for one in torch.unique(own).tolist():

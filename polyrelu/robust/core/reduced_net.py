@@ -15,6 +15,8 @@ adds to the slack for the net as executed.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import final
 
@@ -27,7 +29,6 @@ from polyrelu.robust.core.arithmetic import REAL, Arithmetic
 from polyrelu.robust.core.margin import margin_of
 from polyrelu.robust.core.norms import lengths
 from polyrelu.robust.core.scaled_net import DUST, HUGE, UNIT, ScaledNet
-from polyrelu.robust.core.single_thread import single_threaded
 
 COMPARED = 256  # neurons held against all others at a time
 
@@ -286,7 +287,22 @@ def _groups(U: Tensor, weight: Tensor, tol: float) -> Tensor:
     return group
 
 
-@single_threaded
+@contextmanager
+def single_threaded() -> Iterator[None]:
+    """Run a function, or what stands inside, with one torch thread, and leave torch as it was.
+
+    In few coordinates an operation takes microseconds; where another program uses a core, a second thread made a
+    certificate ten times slower.
+    """
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+
+
+@single_threaded()
 def _basis(G: Tensor, weight: Tensor, tol: float) -> Tensor:
     """Orthonormal rows spanning the groups up to a weighted mean distance ``tol``."""
     if not len(G):

@@ -266,17 +266,6 @@ def solve(
     return best
 
 
-class Trial(NamedTuple):
-    """What is computed of the trial points: terms, gradients of G (outward) and of phi, phi, the size of its terms."""
-
-    own: Terms
-    opposite: Terms
-    outward: Tensor
-    gradient: Tensor
-    phi: Tensor
-    size: Tensor
-
-
 @dataclass
 class _NewtonSearch:
     """Where each leaf's search stands: an accepted point, a trial, and an interval for lambda."""
@@ -303,8 +292,11 @@ class _NewtonSearch:
         _, *parts = (getattr(self, part.name) for part in fields(self))
         return _NewtonSearch(self.leaf.rows(keep), *(part[keep] for part in parts))
 
-    def _prove(self) -> Trial:
-        """What the trial points prove: ``bound``, rounding counted, for any z and any 0 <= lambda <= ``most``."""
+    def _prove(self) -> tuple[Terms, Terms, Tensor, Tensor, Tensor, Tensor]:
+        """What the trial points prove: ``bound``, rounding counted, for any z and any 0 <= lambda <= ``most``.
+
+        Returns own and opposite terms, the gradients of G (outward) and of phi, phi, and the size of its terms.
+        """
         leaf, lam, z = self.leaf, self.lam, self.trial
         T = z @ leaf.C.T
         own, opposite = own_terms(leaf, T), opposite_terms(leaf, T, lam)
@@ -327,7 +319,7 @@ class _NewtonSearch:
         bound = (2 * proven.clamp(min=0)).sqrt() * (1 - 4 * ROUNDING)
         proves = phi.isfinite() & (lam >= 0) & (lam <= self.most)
         self.bound, self.proof_lam = torch.where(proves, bound, 0.0), lam
-        return Trial(own, opposite, outward, gradient, phi, size)
+        return own, opposite, outward, gradient, phi, size
 
     def advance(self, products: Tensor) -> None:
         """Judge the trial points, and make new ones."""

@@ -140,11 +140,6 @@ class ScaledNet:
         scaled = difference.sign() * (difference.abs().log() - self.log_unit - log_size).exp()
         return torch.where(difference == 0, 0.0, scaled)
 
-    @property
-    def shift(self) -> float:
-        """How far a pre-activation computed here, of a point of length 1, is from the true one, at most."""
-        return gamma(4 * (self.U.shape[1] + 16))
-
     def wide(self, norm: float) -> float:
         """sup |d|_2 / |d|_norm."""
         return math.sqrt(self.U.shape[1]) if norm == math.inf else 1.0
@@ -216,7 +211,7 @@ class ScaledNet:
         scale = torch.where(scale > 0, scale, 1.0)
         pull = lengths(inner, dual(norm)) / size.clamp(min=1)
         length = length / scale
-        blur = self.shift + self.run.blur * length + self.run.shifted / scale
+        blur = gamma(4 * (self.U.shape[1] + 16)) + self.run.blur * length + self.run.shifted / scale
         return ScaledPoints((Z / scale[:, None]) @ self.U.T, length, pull, scale, blur)
 
     def scaled_bias(self, beta: Tensor, size: Tensor, scale: Tensor) -> Tensor:

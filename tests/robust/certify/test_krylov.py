@@ -84,8 +84,8 @@ def test_the_bound_is_below_the_margin_on_its_whole_ball(p, most):
     rows = QuadraticRows(neurons, frame, placed.T, A, zero, inner, zero, placed.length, placed.blur)
     d = torch.nn.functional.normalize(normal(4000, 5), dim=1)
     for rho in (0.05, 0.4, 2.0):
-        radius, squares = torch.full_like(zero, rho), (frame.B @ frame.B.T).square()
-        value, least, _ = krylov._bound(rows, squares, radius, 0.5 * normal(R, 14), most)
+        radius = torch.full_like(zero, rho)
+        value, least, _ = krylov._bound(rows, radius, 0.5 * normal(R, 14), most)
         steps = rho * torch.cat([d, d * torch.rand(4000, 1, generator=draw, dtype=torch.float64)]) @ neurons.U.T
         steps = torch.cat([steps.expand(R, -1, -1), rho * least[:, None]], dim=1)  # and where the bound is least
         margin = (A[:, None] * relu_power(placed.T[:, None] + steps, p)).sum(dim=2)

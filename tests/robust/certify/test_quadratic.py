@@ -71,9 +71,8 @@ def test_the_bound_is_below_the_margin_in_the_whole_ball(p, normalised):
     lift = Z.norm(dim=1).pow(p - 1) if neurons.normalised else torch.ones(len(Z), dtype=torch.float64)
     margins = hidden @ A.T + lift[:, None] * (beta / scale)
     for _ in range(3):
-        found = rows.bound(rho, touch, torch.full_like(rho, math.nan))
-        assert found.value.isfinite().all() and (found.value <= margins.amin(dim=0)).all()
-        touch = found.shift
+        value, touch, _ = rows.bound(rho, touch, torch.full_like(rho, math.nan))
+        assert value.isfinite().all() and (value <= margins.amin(dim=0)).all()
 
 
 @pytest.mark.parametrize("p", [1.0, 2.0, 3.5])
@@ -86,7 +85,7 @@ def test_neurons_away_from_their_frame_are_counted_in_proportion_to_the_radius(p
     away = dataclasses.replace(rows, frame=dataclasses.replace(frame, spare=frame.spare + 0.1))
     for rho in torch.tensor([[0.01], [0.3], [2.0]]).double().expand(3, len(rows.beta)):
         touch = torch.zeros_like(rows.T)
-        fall = rows.below(rho, touch).constant - away.below(rho, touch).constant
+        fall = rows.below(rho, touch)[0] - away.below(rho, touch)[0]
         top = (rows.T + rho[:, None]).relu()
         slope = (rows.A.abs() * p * torch.where(top > 0, top.pow(p - 1), 0.0)).sum(dim=1)
         torch.testing.assert_close(fall, 1.01 * slope * 0.1 * rho, rtol=1e-4, atol=1e-9)

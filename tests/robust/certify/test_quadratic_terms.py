@@ -164,8 +164,8 @@ def random_net(seed: int, p: float, dim: int, width: int, outputs: int = 3) -> t
 def spied_krylov(monkeypatch, seen: Seen) -> None:
     inner = krylov._bound
 
-    def bound(rows, squares, rho, touch, most):
-        found = inner(rows, squares, rho, touch, most)
+    def bound(rows, rho, touch, most):
+        found = inner(rows, rho, touch, most)
         at = rho[:, None] * torch.where(rows.A > 0, touch / krylov.OWN, touch / krylov.OPPOSITE)
         seen.add(rows, rho, at, found[0])
         return found
@@ -176,9 +176,9 @@ def spied_krylov(monkeypatch, seen: Seen) -> None:
 def spied_quadratic(monkeypatch, seen: Seen) -> None:
     inner = quadratic.QuadraticRows.bound
 
-    def bound(self, rho, touch, weight):
-        found = inner(self, rho, touch, weight)
-        seen.add(self, rho, touch, found.value)
+    def bound(self, rho, touch, at):
+        found = inner(self, rho, touch, at)
+        seen.add(self, rho, touch, found[0])
         return found
 
     monkeypatch.setattr(quadratic.QuadraticRows, "bound", bound)

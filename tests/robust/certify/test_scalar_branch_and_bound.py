@@ -10,8 +10,7 @@ import torch
 from torch import Tensor
 
 from polyrelu.robust import average_radius, centre_radius
-from polyrelu.robust.certify.scalar_branch_and_bound import Problems, least_cost
-from polyrelu.robust.certify.scalar_roots import lower_root, own_root, upper_root
+from polyrelu.robust.certify.scalar_branch_and_bound import Problems, least_cost, lower_root, own_root, upper_root
 
 ABOVE, BELOW = [2.2, 3.0, 4.0, 7.5, 30.0], [1.1, 1.5, 1.9]
 
