@@ -189,8 +189,8 @@ def test_settings_of_other_nets():
     centres, labels = torch.eye(4).double(), torch.tensor([1.0, -1.0, 1.0, -1.0]).double()
     ideal, average = CentreClassifier(centres, labels), AverageClassifier(centres, labels)
     read, inner = (ReadOut(PolyReLUNet(4, 8, 2.0, 4, seed=1, dtype=torch.float64), [0, 0, 1, 1]) for _ in range(2))
-    ideal.p, average.labels, read.of, inner.net.p = 0.5, labels[:3], torch.tensor([0, 0, 1, 2]), 0.25
-    for model, said in ((ideal, "p=0.5"), (average, "centres.shape"), (read, "of="), (inner, "p=0.25")):
+    ideal.p, average.labels, read.class_of, inner.net.p = 0.5, labels[:3], torch.tensor([0, 0, 1, 2]), 0.25
+    for model, said in ((ideal, "p=0.5"), (average, "centres.shape"), (read, "class_of="), (inner, "p=0.25")):
         y = torch.zeros(2, dtype=torch.long) if isinstance(model, ReadOut) else torch.ones(2)
         with pytest.raises(InputError, match=said):
             bracket(model, ROWS[:2], y)
