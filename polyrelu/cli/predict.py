@@ -46,11 +46,12 @@ def predict(
     that are certified.
     """
     begun = out is not None and out.with_name(f"{out.name}.partial").exists()
-    kept = "interrupted; certified rows of an earlier run are kept, and the same command goes on from them"
-    with plain_errors("give DATA as .npy or .csv, which are read some rows at a time", kept if begun else PLAIN):
+    earlier = "interrupted; certified rows of an earlier run are kept, and the same command goes on from them"
+    kept = earlier if begun else PLAIN
+    with plain_errors("give DATA as .npy or .csv, which are read some rows at a time", kept):
         from polyrelu.workflows import run_prediction
 
-        with TerminalProgress(quiet) as progress:
+        with TerminalProgress(quiet, kept) as progress:
             result = run_prediction(head, data, label, radius, out, progress)
         if not quiet:
             typer.echo("\n".join(f"polyrelu: {line}" for line in summary(result)), err=True)

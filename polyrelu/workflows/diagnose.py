@@ -103,6 +103,7 @@ class DiagnosisProgress(Progress):
 
 def _classifiers(model: Any, settings: DiagnosisSettings, X: Array, y: Array, progress: Progress) -> dict[str, Any]:
     """The classifier in question, what stands beside it, and whether a p = 3 head does: fitted on the training rows."""
+    progress.update(doing=f"training the {LOGISTIC}")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         beside: dict[str, Any] = {LOGISTIC: LogisticRegression(max_iter=1000).fit(X, y)}

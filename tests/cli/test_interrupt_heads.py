@@ -131,6 +131,14 @@ def interrupted(made, tmp_path_factory):
     return (folder / "p.csv.partial").read_bytes()
 
 
+def test_before_any_row_it_says_what_an_earlier_run_left(made, interrupted, tmp_path):
+    (tmp_path / "p.csv.partial").write_bytes(interrupted)
+    words = ("predict", made / "head.safetensors", made / "rows.npz", "--radius", "-o", "p.csv")
+    run = Command(tmp_path, *words, hold="polyrelu.workflows.predict.run:read_head:1")
+    code, said = run.until("held").press().end()
+    assert code == 130 and "certified rows of an earlier run are kept" in said, said
+
+
 @pytest.mark.parametrize("harm", ["torn", "flipped", "other rows", "other head", "foreign", "folder"])
 def test_kept_rows_that_do_not_fit_are_done_again(made, interrupted, tmp_path, harm):
     words = ["predict", made / "head.safetensors", tmp_path / "rows.npz", "--radius", "-o", "p.csv"]

@@ -26,11 +26,11 @@ from polyrelu.bias import (
     neurons_of,
     universal,
 )
-from polyrelu.data import Dataset, read
+from polyrelu.data import Dataset
 from polyrelu.errors import InputError, require
 from polyrelu.nets import AverageClassifier, CentreClassifier, Net, PolyReLUNet
 from polyrelu.train import Trajectory
-from polyrelu.workflows.evaluate.inputs import fitted, read_net
+from polyrelu.workflows.evaluate.inputs import fitted, read_net, read_points
 from polyrelu.workflows.evaluate.settings import EvaluationSettings
 from polyrelu.workflows.flow.run import ends_with
 from polyrelu.workflows.flow.settings import TRAJECTORY_FILE
@@ -166,8 +166,8 @@ class InspectedNet:
 
 def read_inspected_net(settings: InspectionSettings) -> InspectedNet:
     """Read everything and check that it belongs together."""
-    net, data = read_net(settings.net), read(settings.data)
-    net, data = fitted(net, data, EvaluationSettings(settings.net, settings.data))
+    net, evaluated = read_net(settings.net), EvaluationSettings(settings.net, settings.data)
+    net, data = fitted(net, read_points(net, evaluated), evaluated)
     if settings.limit is not None and settings.limit < len(data):
         try:
             data = data.subset(slice(0, settings.limit))

@@ -22,7 +22,6 @@ from polyrelu.files import open_file, output_folder, write_atomically
 from polyrelu.nets import load_about
 from polyrelu.progress import Progress
 from polyrelu.robust import Budget
-from polyrelu.workflows.fit import NOTHING
 from polyrelu.workflows.predict.certified_rows import CertifiedRows, Decided, file_hash
 
 HEADER = ("row", "prediction", "probability")
@@ -69,7 +68,6 @@ def run_prediction(
 
     Certified rows are kept in OUT.partial until ``out`` is whole, and an interrupted run goes on from them.
     """
-    progress.keep(NOTHING)
     head, takes, typical = read_head(file)
     if out is not None:
         _require_replaceable(out)
