@@ -113,10 +113,11 @@ def sample_coefficients(
 ) -> tuple[Tensor, Tensor | None]:
     """Length of each row outside span{x_i}, and its coefficients where they are unique; the span by QR of blocks."""
     blocks = [X] if isinstance(X, Tensor) else (block for _, block in X.blocks(4096))
-    n, R = len(X), rows[:0]
+    n, R = 0, rows[:0]
     for block in blocks:
         fits = block.ndim == 2 and block.shape[1] == rows.shape[1]
         require(fits, "X.shape", tuple(block.shape), f"(n, {rows.shape[1]})")
+        n += len(block)
         R = torch.linalg.qr(torch.cat([R, neurons.preprocess(block)]), mode="r").R
     basis = orthonormal_basis(R, max(R.shape) * torch.finfo(torch.float64).eps)
     rest = rows - (rows @ basis.T) @ basis

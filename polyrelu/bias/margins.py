@@ -160,14 +160,16 @@ def checked_margins(logits: Tensor, y: Tensor) -> Tensor:
     return logits.gather(1, index)[:, 0] - logits.scatter(1, index, -torch.inf).amax(dim=1)
 
 
+@checked
 def smoothed_log_margin(
     log_loss_sum: ArrayLike, log_rho: ArrayLike, degree: float, loss: str = "exp"
 ) -> NDArray[np.float64]:
     """log( l^-1(S) / rho^L ) from log S and log rho, elementwise; NaN where S >= 1 (exp) or log 2 (logistic)."""
     _largest_loss(loss)
-    inverse = _inverse_loss(log_loss_sum, loss)
+    rho = plain_tensor("log_rho", log_rho).double().numpy()
+    inverse = _inverse_loss(plain_tensor("log_loss_sum", log_loss_sum).double().numpy(), loss)
     log_inverse = np.log(np.where(inverse > 0, inverse, np.nan))
-    return np.asarray(log_inverse - degree * np.asarray(log_rho, dtype=np.float64), dtype=np.float64)
+    return np.asarray(log_inverse - degree * rho, dtype=np.float64)
 
 
 @checked
@@ -190,8 +192,7 @@ def monotone(values: ArrayLike, tolerance: float = 0.0) -> Monotone:
 
 def margin_history(trajectory: Trajectory, layers: Groups | None = None, tolerance: float = 1e-8) -> MarginHistory:
     """Margins at every recorded moment, and whether the smoothed one ever fell (Thm 4.1 of Lyu & Li). O(T)."""
-    complete = all(hasattr(trajectory, name) for name in ("net", "history", "settings"))
-    require(complete, "trajectory", type(trajectory).__name__, "a Trajectory")
+    require(isinstance(trajectory, Trajectory), "trajectory", type(trajectory).__name__, "a Trajectory")
     tolerance = finite_number("tolerance", tolerance, least=0)
     history, settings = trajectory.history, trajectory.settings
     require(len(history.clock) > 0, "trajectory", "no recorded moments", "a run with at least one")

@@ -215,6 +215,7 @@ def as_clusters(cluster: object, rows: int, device: torch.device) -> torch.Tenso
     return index
 
 
+@checked
 def split_part(data: Dataset, name: str) -> Dataset:
     """A random four fifths of the rows (``train``) or the rest (``test``), as published (Min & Vidal 2024).
 

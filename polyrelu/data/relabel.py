@@ -13,6 +13,7 @@ from pathlib import Path
 
 import torch
 
+from polyrelu.checks import checked
 from polyrelu.data.dataset import Dataset
 from polyrelu.errors import InputError, nearest, require
 from polyrelu.files import parse_json, read_text
@@ -20,6 +21,7 @@ from polyrelu.files import parse_json, read_text
 FORMS = "parity, halves, mod3 (any number) or a mapping file (.json, .csv)"
 
 
+@checked
 def relabel(data: Dataset, how: str) -> Dataset:
     """The same rows with coarser labels: +1/-1 when there are just these two, else classes 0, 1, ..."""
     require(not data.binary, "data", data.name, "a set with classes 0, 1, ... to put together")

@@ -20,6 +20,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from polyrelu.checks import checked
 from polyrelu.errors import InputError, require
 from polyrelu.files import write_atomically
 from polyrelu.nets.base import Net
@@ -35,6 +36,7 @@ ARITHMETIC = (
 ROUNDING = 64  # rounding errors by which two orders of summation may differ
 
 
+@checked
 def to_torch_export(net: Net, path: str | Path) -> Path:
     """Write ``net`` as a program of torch.export (.pt2) for any number of rows, bit-equal to the net.
 
@@ -60,6 +62,7 @@ def to_torch_export(net: Net, path: str | Path) -> Path:
     return _write(path, ".pt2", write)
 
 
+@checked
 def to_onnx(net: Net, path: str | Path, *, about: Mapping[str, Any] | None = None) -> Path:
     """Write ``net`` as an ONNX model: input ``X`` (n, dim), output ``logits`` (n,) or (n, C), for any n.
 

@@ -61,6 +61,15 @@ def test_every_public_name_is_called():
     assert not any("._" in path.replace(".__call__", "") for path in found)
 
 
+def test_names_left_out_exist_and_the_top_level_leaves_out_none():
+    names.public()
+    modules = [vars(module) for name, module in sys.modules.items() if name.startswith("polyrelu.")]
+    classes = [vars(thing) for module in modules for thing in module.values() if isinstance(thing, type)]
+    known = set().union(*modules, *classes)
+    assert [name for name in sorted(names.INTERNAL) if name.rpartition(".")[2] not in known] == []
+    assert names.INTERNAL.isdisjoint(polyrelu.__all__)
+
+
 def test_cases_are_drawn_by_their_seed():
     first = draw(50, 50, 3, None)
     assert first == draw(50, 50, 3, None) != draw(50, 50, 4, None)

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from polyrelu import Budget
 from polyrelu.nets import Net, PolyReLUNet, ReadOut
+from polyrelu.robust import certify
 from tools.campaign.names import located
 from tools.campaign.scores import Array
 
@@ -83,7 +84,7 @@ def _is_net(job: Job) -> bool:
 
 
 def _quadratic(job: Job) -> bool:
-    return _is_net(job) and job.norm == 2 and (job.net.p == 1 or job.net.p >= 2)
+    return certify.CERTIFICATES["quadratic"].applies(job.net, job.norm)
 
 
 def _l2_net(job: Job) -> bool:
@@ -182,7 +183,7 @@ def _branch(function: Callable[..., Any], job: Job) -> Answer:
     shallow = located("reduce", "net")(net, 1e-3)
     if len(here) and 0 < shallow.groups <= 60:
         rows = shallow.rows(X[here], y[here])
-        near = located("nearest", "net", "rows")(shallow, rows)
+        near = located("nearest_boundary_points", "net", "rows")(shallow, rows)
         budget = Budget(nodes=min(job.nodes, 30))
         found = function(shallow, X[here], y[here], rows, near.z, upper[here], tol=1e-3, budget=budget)
         radius[here] = found.lower
@@ -233,4 +234,6 @@ NO_CERTIFICATES = {
     "lipschitz_radius": "a bound of the papers, of a margin as float64 computes it; root_lipschitz_radius is tested",
     "trained_radius": "a bound of the papers, with constants that are not known",
     "by_radius": "a table",
+    "mark_radius": "a line in a figure",
+    "universal_radius": "a measurement of `polyrelu inspect`: where one direction breaks, which is no proof",
 }

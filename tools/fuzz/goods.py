@@ -34,7 +34,16 @@ def world() -> Mapping[str, Any]:
     found = polyrelu.bracket(run.net, rows.rows(0, 4), rows.y[:4], budget=polyrelu.Budget(nodes=5))
     head = polyrelu.PolyReLUClassifier(p=2, width=WIDTH, epochs=2, random_state=0)
     head.fit(rows.rows().numpy(), rows.y.numpy())
-    return {"mixture": mixture, "data": rows, "net": run.net, "trajectory": run, "bracket": found, "head": head}
+    report = polyrelu.RobustnessReport.measure(head, rows.rows().numpy(), rows.y.numpy(), points=4, compare=False)
+    return {
+        "mixture": mixture,
+        "data": rows,
+        "net": run.net,
+        "trajectory": run,
+        "bracket": found,
+        "head": head,
+        "report": report,
+    }
 
 
 def write_files(folder: Path) -> None:
@@ -77,6 +86,7 @@ def instance(kind: type) -> Any:
         "RobustCurve": lambda: polyrelu.curve(made["bracket"]),
         "Dataset": lambda: made["data"],
         "Polar": lambda: made["net"].polar(),
+        "RobustnessReport": lambda: made["report"],
     }
     if kind.__name__ in ready:
         return ready[kind.__name__]()

@@ -1,9 +1,8 @@
 """Every function, class and method that people may call, found by walking the package: no list to keep in step.
 
-A package that says what is public (``__all__``) is taken at its word, but for `STEPS`, which callers of the package
-have no use for and which check nothing. In one that does not, a function or class of a
-module without a leading underscore is public if all it needs is what people have: nets, data, tensors, numbers,
-texts.
+A package that says what is public (``__all__``) is taken at its word, but for `INTERNAL`: what only other subpackages
+call, with arguments that were checked before. In one that does not, a function or class of a module without a leading
+underscore is public if all it needs is what people have: nets, data, tensors, numbers, texts.
 """
 
 from __future__ import annotations
@@ -19,8 +18,8 @@ from typing import Any, final
 
 import polyrelu
 
-SKIPPED = {"cli", "claims", "explorer", "workflows", "paper_figures", "crosscheck", "head_training",
-           "robustness_report"}  # fmt: skip
+SKIPPED = {"checks", "claims", "cli", "crosscheck", "descent", "explorer", "gradient_flow", "head_training", "pages",
+           "paper_figures", "robustness_report", "workflows"}  # fmt: skip
 FIRST = {"net", "score", "model", "f", "X", "data", "trajectory", "history", "bracket", "brackets", "centres", "W",
          "directions", "matrix", "values", "log_contributions"}  # fmt: skip
 OWNED = {"Tensor", "Dataset", "nn.Module", "Module", "Net", "PolyReLUNet", "Score", "Trajectory", "History",
@@ -29,13 +28,20 @@ OWNED = {"Tensor", "Dataset", "nn.Module", "Module", "Net", "PolyReLUNet", "Scor
          "ReducedNet",
          "Self", "Until", "torch.Tensor", "npt.NDArray", "slice", "torch.dtype", "PoolSource", "Array", "Mapping",
          "dict"}  # fmt: skip
-STEPS = {"Arithmetic", "AttackResult", "Band", "Flat", "LabelledRows", "Opaque", "RadiusBounds", "RadiusRange",
-         "LipschitzConstants", "ReducedNet", "answer", "boundary_attack", "by_class", "check_bounds", "certificate",
-         "certify", "check_initialised", "check_norm", "check_points", "check_pool", "class_sums", "classes_of",
-         "copied", "decisions", "dual", "fill", "fitting", "flip_radii", "general_attack", "gradient_to_margin",
-         "images", "inputs", "krylov_radius", "krylov_radius_against", "lengths", "logits", "lowest", "margin_of",
-         "odd_map", "phi", "project", "pulls", "recheck", "require_genuine", "restore", "steepest", "steps_between",
-         "to_hyperplane", "unit", "with_neurons", "applicable"}  # fmt: skip
+INTERNAL = {"Arithmetic", "AttackResult", "AttackTask", "Band", "DecisionScore", "Flat", "LabelledRows",
+            "LipschitzConstants", "Margins", "NeuronSum", "Opaque", "RadiusBounds", "RadiusRange", "ReducedNet",
+            "ReferenceDirections", "Table.column", "Table.take", "alignment_index", "answer", "applicable",
+            "as_float64", "boundary_attack", "by_class", "call_with_feature_names", "certificate", "certify.certify",
+            "check_bounds", "check_finite", "check_initialised", "check_norm", "check_points", "check_pool",
+            "class_indices", "class_margins", "class_numbers", "class_sums", "classes_from_json",
+            "classes_to_json", "common_span", "copied", "decisions", "digest", "dominant_neurons", "dual",
+            "error_summary", "exact_sums", "fill", "fitting", "flip_radii", "general_attack", "gradient_to_margin",
+            "images", "inputs", "krylov_radius", "krylov_radius_against", "label_codes", "lengths", "load_image",
+            "log_add", "log_softplus", "logits", "lowest", "margin_of", "number_text", "odd_map",
+            "orthonormal_basis", "phi", "polar_form", "power_text", "predicted_labels", "probe_address", "project",
+            "pull", "range_text", "read_rows", "recheck", "require_genuine", "restore", "steepest",
+            "steps_to_classes", "sweep.encode", "tangent_part", "to_hyperplane", "unit",
+            "unit_rows", "weighted_quantiles", "with_neurons"}  # fmt: skip
 
 
 @final
@@ -52,6 +58,12 @@ class Name:
         """The sub-package it is counted under."""
         words = self.path.split(".")
         return words[1] if len(words) > 2 and words[1].islower() else "polyrelu"
+
+
+def internal(path: str) -> bool:
+    """Is it a name that no person calls?"""
+    *_, owner, name = path.split(".")
+    return name in INTERNAL or f"{owner}.{name}" in INTERNAL or (owner[0].isupper() and owner in INTERNAL)
 
 
 def public() -> dict[str, Name]:
@@ -86,8 +98,9 @@ def _inside(path: str, package: ModuleType) -> Iterator[tuple[str, Any]]:
             continue
         said = importlib.import_module(below)
         if (told := getattr(said, "__all__", None)) is not None:
-            for name in sorted(set(told) - STEPS):
-                yield f"{below}.{name}", getattr(said, name)
+            for name in sorted(told):
+                if not internal(f"{below}.{name}"):
+                    yield f"{below}.{name}", getattr(said, name)
         elif not module.ispkg:
             yield from _defined(below, said)
         if module.ispkg:
@@ -97,7 +110,7 @@ def _inside(path: str, package: ModuleType) -> Iterator[tuple[str, Any]]:
 def _defined(path: str, module: ModuleType) -> Iterator[tuple[str, Any]]:
     for name, thing in sorted(vars(module).items()):
         own = inspect.isfunction(thing) and thing.__module__ == module.__name__ and not name.startswith("_")
-        if own and name not in STEPS and _owned(thing, FIRST):
+        if own and not internal(f"{path}.{name}") and _owned(thing, FIRST):
             yield f"{path}.{name}", thing
 
 
@@ -115,7 +128,7 @@ def _methods(path: str, kind: type) -> Iterator[Name]:
         given = inspect.getattr_static(kind, name)
         plain = given.__func__ if isinstance(given, classmethod | staticmethod) else given
         ours = inspect.isfunction(plain) and plain.__module__.startswith("polyrelu.")
-        if not ours or (name.startswith("_") and name != "__call__") or name in STEPS:
+        if not ours or (name.startswith("_") and name != "__call__") or internal(f"{path}.{name}"):
             continue
         if inspect.isfunction(given) and (_owned(plain) or name in ("__call__", "fit")):
             yield Name(f"{path}.{name}", plain, kind)

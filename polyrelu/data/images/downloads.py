@@ -35,6 +35,7 @@ import numpy as np
 import numpy.typing as npt
 
 from polyrelu.arrays import DAMAGED, open_npz, write_npz
+from polyrelu.checks import checked
 from polyrelu.errors import InputError, require
 from polyrelu.files import output_folder
 from polyrelu.interrupt import run_child, undone
@@ -84,6 +85,7 @@ def cached(name: str) -> Path | None:
     return path if path.is_file() else None
 
 
+@checked
 def load_images(name: str) -> Images:
     """The numbers of a set, from the cache or else from its sources; a damaged file is fetched again."""
     if path := cached(name):
@@ -92,6 +94,7 @@ def load_images(name: str) -> Images:
     return _read(fetch(name))
 
 
+@checked
 def fetch(name: str, *, file: str | Path | None = None, say: Callable[[str], None] = lambda text: None) -> Path:
     """Bring a set into the cache and return its file there.
 

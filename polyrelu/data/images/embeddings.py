@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from torch.nn.utils.fusion import fuse_conv_bn_eval
 
 from polyrelu.arrays import DAMAGED, open_npz, write_npz
-from polyrelu.checks import whole_number
+from polyrelu.checks import checked, whole_number
 from polyrelu.data.images.image_folder import ImageFolder, UnreadableError, list_images, load_image
 from polyrelu.errors import InputError, require
 from polyrelu.files import output_folder
@@ -49,6 +49,7 @@ class EmbeddingResult:
     seconds: float
 
 
+@checked
 def embed_images(
     folder: str | Path,
     out: str | Path,

@@ -18,6 +18,7 @@ from typing import final
 import numpy as np
 import numpy.typing as npt
 
+from polyrelu.checks import checked
 from polyrelu.errors import InputError, require
 from polyrelu.files import read_text
 
@@ -40,6 +41,7 @@ class ImageFolder:
     classes: tuple[str, ...]
 
 
+@checked
 def list_images(folder: str | Path, labels: str | Path | None = None) -> ImageFolder:
     """Every file that is not hidden, read by nobody yet; ``labels`` is the table of a folder without sub-folders."""
     root = Path(folder)
@@ -53,6 +55,7 @@ def list_images(folder: str | Path, labels: str | Path | None = None) -> ImageFo
     return ImageFolder(root, tuple(file for file, _ in named), tuple(number[name] for _, name in named), tuple(classes))
 
 
+@checked
 def load_image(path: Path) -> npt.NDArray[np.uint8]:
     """The middle (3, 224, 224) of an image, bytes."""
     from PIL import Image  # which takes as long to import as all of polyrelu.data

@@ -15,10 +15,11 @@ from typing import final
 
 import torch
 
+from polyrelu.checks import checked
 from polyrelu.data.dataset import Dataset
 from polyrelu.data.images.downloads import load_images
 from polyrelu.data.relabel import FORMS, relabel
-from polyrelu.errors import InputError, nearest
+from polyrelu.errors import InputError, nearest, require
 
 
 @final
@@ -31,9 +32,11 @@ class ImageSet:
     load: Callable[[str], tuple[torch.Tensor, torch.Tensor]]
 
 
+@checked
 def read_image_set(text: str) -> Dataset:
     """The set that ``NAME[:SPLIT][:LABELS]`` means; fetched first if need be."""
     name, *words = text.split(":")
+    require(name in IMAGE_SETS, "data", text, f"one of {', '.join(IMAGE_SETS)}")
     known = IMAGE_SETS[name]
     split = known.splits[0]
     if words and words[0] in known.splits:

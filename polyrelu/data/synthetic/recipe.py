@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from polyrelu.checks import enough_memory
+from polyrelu.checks import enough_memory, shown
 from polyrelu.errors import InputError, nearest, require
 
 
@@ -29,8 +29,9 @@ def parse_clusters(text: str) -> tuple[int, int]:
     match = re.fullmatch(r"\s*([0-9]+)\s*\+\s*([0-9]+)\s*", text) if isinstance(text, str) else None
     counts = (int(match[1]), int(match[2])) if match else (0, 0)
     if min(counts) < 1:
+        given = text if isinstance(text, str) else shown(text)
         raise InputError(
-            f"clusters={text}: expected two counts >= 1 joined by '+', such as 6+4 (6 positive, 4 negative clusters)."
+            f"clusters={given}: expected two counts >= 1 joined by '+', such as 6+4 (6 positive, 4 negative clusters)."
         )
     return counts
 

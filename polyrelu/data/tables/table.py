@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError
 
 from polyrelu.arrays import DAMAGED, OBJECTS, map_npy
+from polyrelu.checks import checked
 from polyrelu.data.rows import BLOCK
 from polyrelu.data.tables import archives, csv_parquet
 from polyrelu.data.tables.columns import InputSchema, Table
@@ -59,6 +60,7 @@ def read_table_file(
     return checked
 
 
+@checked
 def read_table_blocks(
     path: str | Path,
     *,

@@ -109,7 +109,7 @@ class ReportRows:
         )
         require(all(0 <= r < math.inf for r in wanted) and len(wanted) > 0, "radii", radii, "finite numbers >= 0")
         progress.update(doing="looking for sub-classes")
-        given = None if fine is None else np.asarray(fine)
+        given = None if fine is None else _labels("fine", fine)
         grouped, names = known if given is None else (X, y)
         structure = structure_of(grouped, names, given, seed)
         near_pool = (near[torch.from_numpy(some)], labels[some])
@@ -144,10 +144,18 @@ def _finite(number: float) -> float | None:
     return number if math.isfinite(number) else None
 
 
+def _labels(name: str, given: Any) -> Array:
+    """Labels of any kind as an array, whatever they are in."""
+    try:
+        return plain_array(name, given) if isinstance(given, Tensor) else np.asarray(given)
+    except (TypeError, ValueError):
+        raise InputError(f"{name}={shown(given)}: expected one label per row, in one dimension.") from None
+
+
 def _rows(X: Any, y: Any, name: str) -> tuple[Tensor, Array]:
     """Rows (n, D) in float64 and labels (n,), checked."""
     rows = plain_tensor(name, X).cpu().double()
-    labels = plain_array("y", y) if isinstance(y, Tensor) else np.asarray(y)
+    labels = _labels("y", y)
     require(labels.dtype.kind in "biufUSO", "y", f"{labels.dtype} labels", "numbers or text")
     require(rows.ndim == 2 and min(rows.shape) > 0, f"{name}.shape", tuple(rows.shape), "(n, D), one row per point")
     require(bool(rows.isfinite().all()), name, "NaN or infinity", "finite numbers")

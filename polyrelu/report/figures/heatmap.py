@@ -12,7 +12,8 @@ from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 from numpy.typing import ArrayLike, NDArray
 
-from polyrelu.errors import require
+from polyrelu.checks import checked, shown
+from polyrelu.errors import InputError, require
 from polyrelu.report.figures.style import BLACK, LIGHT_GREY, canvas, figure_style
 
 COLOURS = colormaps["RdBu"].with_extremes(bad=LIGHT_GREY)  # red below zero, white at zero, blue above; grey: no number
@@ -23,13 +24,14 @@ MAX_LABEL_LETTERS = 16  # longer names are cut
 Array = NDArray[np.float64]
 
 
+@checked
 def correlation_map(
     matrix: ArrayLike, groups: ArrayLike, names: Sequence[str] | None = None, *, title: str = ""
 ) -> Figure:
     """Cosines (m, m) of samples in the order of their ``groups`` (m,), numbers that index the ``names``. O(m^2)."""
     values = nonempty_matrix("matrix", matrix)
     require(values.shape[0] == values.shape[1], "matrix", f"shape {values.shape}", "as many columns as rows")
-    order = np.asarray(groups, dtype=np.intp)
+    order = float_array("groups", groups).astype(np.intp)
     require(order.shape == (len(values),), "groups", f"shape {order.shape}", f"({len(values)},), one for each row")
     require(bool((np.diff(order) >= 0).all()) and order[0] >= 0, "groups", order, "numbers from 0 in increasing order")
     edges = np.append(np.flatnonzero(np.diff(order, prepend=-1)), len(order))
@@ -117,9 +119,19 @@ def panel_inches(panel: Axes) -> tuple[float, float]:
     return float(box.width * wide), float(box.height * height)
 
 
+def float_array(name: str, given: ArrayLike) -> Array:
+    """As float64."""
+    try:
+        numbers = np.asarray(given)
+        require(numbers.dtype.kind in "biuf", name, f"{numbers.dtype} numbers", "real numbers")
+        return np.asarray(numbers, dtype=np.float64)
+    except (TypeError, RuntimeError):
+        raise InputError(f"{name}={shown(given)}: expected numbers.") from None
+
+
 def nonempty_array(name: str, given: ArrayLike, ndim: int) -> Array:
     """A float64 array with so many dimensions, not empty."""
-    array = np.asarray(given, dtype=np.float64)
+    array = float_array(name, given)
     require(array.ndim == ndim and array.size > 0, name, f"shape {array.shape}", f"{ndim} dimension(s), not empty")
     return array
 

@@ -10,7 +10,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike, NDArray
 
+from polyrelu.checks import checked
 from polyrelu.errors import require
+from polyrelu.report.figures.heatmap import float_array
 from polyrelu.report.figures.style import BLACK, BLUE, DOTTED, GREEN, GREY, VERMILION, canvas, figure_style
 from polyrelu.report.figures.timeline import PHASES, VISIBLE, Timeline, decade_ticks, tint_phases
 
@@ -19,6 +21,7 @@ MOST_DECADES = 30  # of time; beyond, decades are counted in decades
 Array = NDArray[np.float64]
 
 
+@checked
 def phase_timeline(
     log_time: ArrayLike,
     alignment: ArrayLike,
@@ -70,6 +73,7 @@ def phase_timeline(
     return figure
 
 
+@checked
 def margin_figure(
     log10_loss: ArrayLike,
     normalised: ArrayLike,
@@ -195,7 +199,7 @@ def _below(heights: list[float], gap: float) -> list[float]:
 
 def _series(**given: ArrayLike) -> list[Array]:
     """All as float64 (T,), of one length, not empty."""
-    arrays = {name: np.asarray(values, dtype=np.float64) for name, values in given.items()}
+    arrays = {name: float_array(name, values) for name, values in given.items()}
     count = max(array.size for array in arrays.values())
     require(count > 0, next(iter(arrays)), "empty", "at least one moment of training")
     for name, array in arrays.items():

@@ -10,10 +10,12 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike, NDArray
 
+from polyrelu.checks import checked
 from polyrelu.errors import require
 from polyrelu.report.figures.heatmap import (
     LINE_INCHES,
     Array,
+    float_array,
     heatmap,
     heatmap_figure,
     nonempty_array,
@@ -26,6 +28,7 @@ from polyrelu.report.figures.style import BLACK, BLUE, GREY, LIGHT_GREY, VERMILI
 from polyrelu.report.figures.training import MOST_BARS, sizes_of
 
 
+@checked
 def contribution_bars(
     log_contributions: ArrayLike, carriers: ArrayLike = (), *, most: int = MOST_BARS, title: str = ""
 ) -> Figure:
@@ -37,7 +40,7 @@ def contribution_bars(
     require(not (np.isnan(logs) | (logs == np.inf)).any(), "log_contributions", logs, "logs below inf")
     require(most >= 1, "most", most, "at least one bar")
     order = np.argsort(-logs, kind="stable")[:most]
-    dark = np.isin(order, np.asarray(carriers, dtype=np.intp))
+    dark = np.isin(order, float_array("carriers", carriers))
     with figure_style():
         figure = canvas((10, 4.6), title)
         panel = figure.add_axes((0.075, 0.13, 0.9, 0.72))
@@ -58,6 +61,7 @@ def contribution_bars(
     return figure
 
 
+@checked
 def cosine_map(
     averages: ArrayLike,
     centres: ArrayLike | None,
@@ -110,6 +114,7 @@ def cosine_map(
     return figure
 
 
+@checked
 def lambda_matrix(
     lambdas: ArrayLike,
     own: ArrayLike,

@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 from numpy.typing import NDArray
 
+from polyrelu.checks import checked
 from polyrelu.errors import require
 from polyrelu.report.figures.style import BLACK, BLUE, GREY, VERMILION, YELLOW, canvas, figure_style, pale_rules
 from polyrelu.robust import RobustCurve
@@ -23,6 +24,7 @@ LETTER_WIDTH = 0.0115  # width of a letter of a mark's label, as a share of the 
 Array = NDArray[np.float64]
 
 
+@checked
 def robust_figure(
     curve: RobustCurve,
     *,

@@ -14,6 +14,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Circle
 from numpy.typing import ArrayLike, NDArray
 
+from polyrelu.checks import checked
 from polyrelu.errors import require
 from polyrelu.report.figures.style import BLACK, BLUE, GREY, LIGHT_GREY, VERMILION, canvas, figure_style
 from polyrelu.report.figures.timeline import LN10
@@ -38,6 +39,7 @@ class NeuronSnapshot:
     signs: ArrayLike
 
 
+@checked
 def sphere_figure(
     stages: Sequence[NeuronSnapshot],
     points: ArrayLike | None = None,

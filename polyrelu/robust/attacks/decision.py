@@ -23,7 +23,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from polyrelu.checks import whole_numbers
+from polyrelu.checks import checked, whole_numbers
 from polyrelu.data import class_numbers
 from polyrelu.errors import require
 from polyrelu.robust.attacks.contract import MinimalAttack
@@ -146,6 +146,7 @@ class DecisionWalk(MinimalAttack):
         return Z
 
 
+@checked
 def decision_attack(
     predict: Predict,
     X: Tensor,

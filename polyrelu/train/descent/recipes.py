@@ -13,6 +13,7 @@ import math
 import torch
 from torch import Tensor, nn
 
+from polyrelu.checks import checked
 from polyrelu.data import Dataset
 from polyrelu.errors import require
 from polyrelu.nets import PolyReLUNet
@@ -22,6 +23,7 @@ from polyrelu.train.stopping import Until
 from polyrelu.train.trajectory import Trajectory
 
 
+@checked
 def published_head(
     data: Dataset,
     p: float,
