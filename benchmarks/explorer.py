@@ -18,7 +18,7 @@ from pathlib import Path
 
 from playwright.sync_api import sync_playwright
 
-import polyrelu.explorer
+import polyrelu
 
 MOVES = (3.0, 1.0, 2.5, 1.5, 4.0, 1.0, 3.0)
 MOVED = """(p) => new Promise((done) => {
@@ -90,7 +90,7 @@ def main():
             browser.close()
         finally:
             server.terminate()
-    size = sum(path.stat().st_size for path in Path(polyrelu.explorer.__file__).parent.joinpath("static").iterdir())
+    size = sum(path.stat().st_size for path in Path(polyrelu.__file__).parent.joinpath("explorer", "static").iterdir())
     print(f"page and scripts   {size / 1e6:.3f} MB    (goal 1.5)")
 
 

@@ -192,7 +192,8 @@ def monotone(values: ArrayLike, tolerance: float = 0.0) -> Monotone:
 
 def margin_history(trajectory: Trajectory, layers: Groups | None = None, tolerance: float = 1e-8) -> MarginHistory:
     """Margins at every recorded moment, and whether the smoothed one ever fell (Thm 4.1 of Lyu & Li). O(T)."""
-    require(isinstance(trajectory, Trajectory), "trajectory", type(trajectory).__name__, "a Trajectory")
+    complete = all(hasattr(trajectory, name) for name in ("net", "history", "settings"))
+    require(complete, "trajectory", type(trajectory).__name__, "a Trajectory")
     tolerance = finite_number("tolerance", tolerance, least=0)
     history, settings = trajectory.history, trajectory.settings
     require(len(history.clock) > 0, "trajectory", "no recorded moments", "a run with at least one")

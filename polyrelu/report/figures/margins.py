@@ -73,7 +73,6 @@ def phase_timeline(
     return figure
 
 
-@checked
 def margin_figure(
     log10_loss: ArrayLike,
     normalised: ArrayLike,

@@ -470,7 +470,7 @@ def test_an_interrupt_before_anything_is_done(nets, tmp_path, monkeypatch):
     def stops(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(inspection_inputs, "read", stops)
+    monkeypatch.setattr(inspection_inputs, "read_points", stops)
     result = command(nets / "F.safetensors", RECIPE, "--out", tmp_path)
     assert result.exit_code == 130
     assert "interrupted while reading the net and the data; nothing was done" in result.stderr
