@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
-from polyrelu.checks import shown
+from polyrelu.checks import value_text
 from polyrelu.errors import InputError, require
 from polyrelu.interrupt import undone, whole
 
@@ -83,7 +83,7 @@ def write_atomically(path: str | Path, write: Callable[[Path], object]) -> Path:
     good = isinstance(path, str | Path) and "\0" not in str(path)
     with contextlib.suppress(OSError):  # said below, in words
         good = good and not Path(path).is_dir()
-    require(good, "path", shown(path), "the name of a file")
+    require(good, "path", value_text(path), "the name of a file")
     target = Path(path)
     try:
         handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.stem}-", suffix=target.suffix)

@@ -8,7 +8,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 ORDER = (
-    "errors", "_version", "interrupt", "progress", "threads", "checks", "files", "arrays",
+    "errors", "_version", "lazy", "interrupt", "progress", "threads", "checks", "files", "arrays",
     "data", "nets", "train", "bias", "robust", "sweep", "claims", "report", "estimator", "workflows", "explorer", "cli",
 )  # fmt: skip
 TOP = ("polyrelu", "polyrelu.__main__")  # the public names of all and the entry point, above the others

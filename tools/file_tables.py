@@ -14,7 +14,17 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 PACKAGE, PAGES = ROOT / "polyrelu", ROOT / "docs" / "architecture"
 BEGIN, END = "<!-- files -->", "<!-- end of files -->"
-SHARED = ("errors.py", "_version.py", "interrupt.py", "progress.py", "threads.py", "checks", "files.py", "arrays.py")
+SHARED = (
+    "errors.py",
+    "_version.py",
+    "lazy.py",
+    "interrupt.py",
+    "progress.py",
+    "threads.py",
+    "checks",
+    "files.py",
+    "arrays.py",
+)
 
 
 def modules(page: str) -> list[Path]:

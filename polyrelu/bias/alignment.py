@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from polyrelu.checks import answer, checked, finite_number
+from polyrelu.checks import checked, checked_output, finite_number
 from polyrelu.data import Dataset
 from polyrelu.errors import require
 from polyrelu.nets import PolyReLUNet, unit_rows
@@ -218,7 +218,7 @@ def field_sum(data: Dataset, u: Tensor, p: float, preprocess: Preprocess, weight
     """sum_i weight_ij p relu(<x~_i, u_j>)^(p-1) x~_i as rows, in u's dtype; weight(rows) is (b, 1) or (b, h)."""
     total = torch.zeros_like(u)
     for start, block in data.blocks():
-        x = answer(preprocess, block.to(u.dtype), "preprocess").to(u.dtype)
+        x = checked_output(preprocess, block.to(u.dtype), "preprocess").to(u.dtype)
         require(x.shape == block.shape, "preprocess(X).shape", tuple(x.shape), f"that of X, {tuple(block.shape)}")
         _, low = relu_powers(x @ u.T, p)
         total.addmm_(low.mul_(weight(slice(start, start + len(x)))).T, x)

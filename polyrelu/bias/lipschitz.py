@@ -27,7 +27,7 @@ import torch
 from torch import Tensor, nn
 
 from polyrelu.bias.margins import checked_margins
-from polyrelu.checks import answer, checked
+from polyrelu.checks import checked, checked_output
 from polyrelu.data import Dataset
 from polyrelu.errors import InputError, require
 from polyrelu.nets import (
@@ -106,7 +106,7 @@ def lipschitz_radius(net: nn.Module, data: Dataset) -> Tensor:
     radii = []
     for start, rows in data.blocks():
         with torch.no_grad():
-            logits = answer(exact, rows.double(), "net")
+            logits = checked_output(exact, rows.double(), "net")
         kind = "labels of another kind", "+1/-1 for one logit, 0..C-1 for several"
         require((logits.ndim == 1) == data.binary, "data", *kind)
         q = checked_margins(logits, data.y[start : start + len(rows)]).clamp(min=0) / beta

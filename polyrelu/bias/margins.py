@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from polyrelu.bias import homogeneity
 from polyrelu.bias.homogeneity import Groups
-from polyrelu.checks import answer, checked, finite_number, plain_tensor
+from polyrelu.checks import checked, checked_output, finite_number, plain_tensor
 from polyrelu.data import Dataset
 from polyrelu.errors import require
 from polyrelu.train import Trajectory, check_loss, class_margins, pull
@@ -141,7 +141,7 @@ def logits(net: nn.Module, data: Dataset) -> Iterator[tuple[int, Tensor, Tensor]
     """(start, f (b, C), y (b,)) block by block for a float64 net; y is +-1 if C = 1, else 0..C-1."""
     for start, X in data.blocks():
         with torch.no_grad():
-            f = torch.cat([answer(net, part, "net") for part in torch.split(X.double(), gradients.chunk(net))])
+            f = torch.cat([checked_output(net, part, "net") for part in torch.split(X.double(), gradients.chunk(net))])
         f, y = f.reshape(len(X), -1), data.y[start : start + len(X)]
         good = f.shape[1] == 1 if data.binary else f.shape[1] >= max(2, data.classes)
         kind = "labels +1/-1" if data.binary else f"{data.classes} classes"

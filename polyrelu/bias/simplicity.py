@@ -22,7 +22,7 @@ from typing import final
 import torch
 from torch import Tensor, nn
 
-from polyrelu.checks import answer, checked, seed_number, whole_number
+from polyrelu.checks import checked, checked_output, seed_number, whole_number
 from polyrelu.data import Dataset
 from polyrelu.errors import InputError, require
 from polyrelu.nets import LeakyReLUNet, PolyReLUNet
@@ -110,7 +110,7 @@ def _centred_logits(net: nn.Module) -> Logits:
 
     def logits(X: Tensor) -> Tensor:
         with torch.no_grad():
-            found = answer(net, X.to(dtype), "net").double()
+            found = checked_output(net, X.to(dtype), "net").double()
         return found[:, None] if found.ndim == 1 else found - found.mean(dim=1, keepdim=True)
 
     return logits

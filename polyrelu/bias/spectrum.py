@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
-from polyrelu.checks import answer, checked
+from polyrelu.checks import checked, checked_output
 from polyrelu.data import Dataset
 from polyrelu.errors import InputError, require
 from polyrelu.nets import (
@@ -56,7 +56,7 @@ def feature_stable_rank(net: nn.Module, data: Dataset, layer: str | Callable[[Te
         take = layer if callable(layer) else _features(net, layer)
         dtype = next(iter(net.state_dict().values())).dtype
         for _, rows in data.blocks():
-            H = answer(lambda X: take(X).flatten(1), rows.to(dtype), "layer")
+            H = checked_output(lambda X: take(X).flatten(1), rows.to(dtype), "layer")
             gram = (0.0 if gram is None else gram) + (H.T @ H).double()
     assert gram is not None
     total = float(gram.trace())

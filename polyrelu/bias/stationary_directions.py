@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from polyrelu.bias.alignment import Preprocess, cosine_preprocess, field_sum, label_weights, tangent_part
-from polyrelu.checks import answer, checked, finite_number, whole_number
+from polyrelu.checks import checked, checked_output, finite_number, whole_number
 from polyrelu.data import Dataset
 from polyrelu.errors import require
 
@@ -73,7 +73,7 @@ def stationary_directions(
     require(0 < same < math.inf, "same", same, "an angle > 0")
     require(sign in (1, -1), "sign", sign, "1 or -1, the sign of the output weight")
     raw_preprocess = preprocess or cosine_preprocess(p)
-    rows = (answer(raw_preprocess, x.double(), "preprocess") for _, x in data.blocks())
+    rows = (checked_output(raw_preprocess, x.double(), "preprocess") for _, x in data.blocks())
     longest = max(float(torch.linalg.vector_norm(x, dim=x.ndim - 1).max()) for x in rows)
     require(longest > 0, "data", "rows that are all preprocessed to 0", "at least one that is not")
     weight = sign * label_weights(data, target)

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from polyrelu.bias.margins import checked_margins
-from polyrelu.checks import answer, checked
+from polyrelu.checks import checked, checked_output
 from polyrelu.errors import require
 from polyrelu.nets import unit_rows
 
@@ -116,7 +116,7 @@ def flip_radii(net: Score, X: Tensor, y: Tensor, direction: Tensor, farthest: Te
     def broken(r: Tensor) -> Tensor:
         Z = X.double()[:, None] + r[:, :, None] * direction.double()[:, None]
         Z = Z.reshape(-1, X.shape[1]).to(dtype)
-        flat = torch.cat([answer(net, part, "net") for part in torch.split(Z, BLOCK)])
+        flat = torch.cat([checked_output(net, part, "net") for part in torch.split(Z, BLOCK)])
         return (checked_margins(flat, y.repeat_interleave(r.shape[1])) <= 0).reshape(r.shape)
 
     grid = torch.linspace(0, 1, samples + 1, dtype=torch.float64, device=X.device)
@@ -142,7 +142,7 @@ def gradient_to_margin(net: Score, X: Tensor, y: Tensor) -> Tensor:
     for start in range(0, len(X), BLOCK):
         Z = X[start : start + BLOCK].detach().to(getattr(net, "dtype", X.dtype), copy=True).requires_grad_()
         with torch.enable_grad():
-            margin = checked_margins(answer(net, Z, "net"), y[start : start + BLOCK])
+            margin = checked_margins(checked_output(net, Z, "net"), y[start : start + BLOCK])
             (slope,) = torch.autograd.grad(margin.sum(), Z)
         ratio = torch.linalg.vector_norm(slope.double(), dim=1) / margin.detach().double()
         parts.append(torch.where(margin.detach() > 0, ratio, torch.inf))

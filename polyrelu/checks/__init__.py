@@ -1,7 +1,15 @@
 """Checks of arguments: single values, tensors and modules, whole signatures. Loads neither torch nor numpy."""
 
 from polyrelu.checks.annotations import check_fields, checked
-from polyrelu.checks.tensors import answer, check_module, dense, enough_memory, plain_array, plain_tensor, tensors_of
+from polyrelu.checks.tensors import (
+    check_module,
+    checked_output,
+    dense,
+    enough_memory,
+    plain_array,
+    plain_tensor,
+    tensors_of,
+)
 from polyrelu.checks.values import (
     check_power,
     choice,
@@ -13,17 +21,17 @@ from polyrelu.checks.values import (
     is_whole,
     positive_numbers,
     seed_number,
-    shown,
+    value_text,
     whole_number,
     whole_numbers,
 )
 
 __all__ = [
-    "answer",
     "check_fields",
     "check_module",
     "check_power",
     "checked",
+    "checked_output",
     "choice",
     "dense",
     "dtype_named",
@@ -37,8 +45,8 @@ __all__ = [
     "plain_tensor",
     "positive_numbers",
     "seed_number",
-    "shown",
     "tensors_of",
+    "value_text",
     "whole_number",
     "whole_numbers",
 ]

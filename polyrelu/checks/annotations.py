@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 from polyrelu.checks.tensors import check_module, plain_tensor, raise_if_memory
-from polyrelu.checks.values import is_whole, shown, whole_number
+from polyrelu.checks.values import is_whole, value_text, whole_number
 from polyrelu.errors import InputError
 
 P = ParamSpec("P")
@@ -73,7 +73,7 @@ def _one(name: str, value: Any, check: Check, expected: str) -> Any:
     except InputError as error:
         raise InputError(re.sub(r"^(tensor|net)\b", name, str(error))) from None
     except (TypeError, ValueError, OverflowError, RuntimeError):
-        raise InputError(f"{name}={shown(value)}: expected {expected}.") from None
+        raise InputError(f"{name}={value_text(value)}: expected {expected}.") from None
 
 
 @functools.cache

@@ -55,7 +55,7 @@ def dense(argument: str, given: Tensor, what: str = "numbers") -> Tensor:
     return given
 
 
-def answer(score: Callable[[Tensor], Any], X: Tensor, name: str = "score") -> Tensor:
+def checked_output(score: Callable[[Tensor], Any], X: Tensor, name: str = "score") -> Tensor:
     """``score(X)``; an InputError where it does not take X, or does not answer with floating numbers, a row each."""
     from torch import Tensor
 

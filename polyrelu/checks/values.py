@@ -104,7 +104,7 @@ def _quoted(value: Any) -> Any:
     return repr(value) if isinstance(value, str) else value
 
 
-def shown(value: Any) -> str:
+def value_text(value: Any) -> str:
     """A value in a message: short, on one line, and whatever it is."""
     try:
         text = repr(value)

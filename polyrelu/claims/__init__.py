@@ -8,16 +8,16 @@ Nothing here imports torch before an experiment is loaded, nor the sweep before 
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from polyrelu.claims.catalogue import catalogue, experiments, select
-from polyrelu.claims.claim import Check, Claim, Standing, Verdict, at_least, at_most, near
+from polyrelu.claims.claim import Check, Claim, Standing, Verdict, at_least, at_most, within
 from polyrelu.claims.experiment import Experiment, Measured, experiment, load_experiment
 from polyrelu.claims.judge import Judgement, Number, Outcome, judge, judge_all
 from polyrelu.claims.papers import PAPERS, Paper
 from polyrelu.claims.profile import PROFILES, Profile, filled, for_profile
 from polyrelu.claims.quantity import Key, Quantity, Values
+from polyrelu.lazy import lazy_names
 
 if TYPE_CHECKING:
     from polyrelu.claims.measure import outcomes, settings_of, sweep_of
@@ -49,15 +49,12 @@ __all__ = [
     "judge",
     "judge_all",
     "load_experiment",
-    "near",
     "outcomes",
     "select",
     "settings_of",
     "sweep_of",
+    "within",
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name in ("outcomes", "settings_of", "sweep_of"):
-        return getattr(importlib.import_module("polyrelu.claims.measure"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = lazy_names(__name__, {"measure": ("outcomes", "settings_of", "sweep_of")})

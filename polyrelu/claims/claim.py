@@ -60,7 +60,7 @@ class Check:
         return self.low <= value <= self.high
 
 
-def near(quantity: Key, value: float, tolerance: float, published: float | None = None) -> Check:
+def within(quantity: Key, value: float, tolerance: float, published: float | None = None) -> Check:
     """``|quantity - value| <= tolerance``; ``value`` is the published one unless another is given."""
     return Check(quantity, value - tolerance, value + tolerance, value if published is None else published)
 

@@ -6,7 +6,7 @@ for record in run_sweep(sweep, "out/sweep", workers=2):
 """
 
 from polyrelu.sweep.engines.ray_address import probe_address
-from polyrelu.sweep.function import find, sweepable, version
+from polyrelu.sweep.function import find_function, source_version, sweepable
 from polyrelu.sweep.record import Record, digest, encode
 from polyrelu.sweep.run import run_sweep
 from polyrelu.sweep.status import SweepStatus, export, read_records, status
@@ -19,11 +19,11 @@ __all__ = [
     "digest",
     "encode",
     "export",
-    "find",
+    "find_function",
     "probe_address",
     "read_records",
     "run_sweep",
+    "source_version",
     "status",
     "sweepable",
-    "version",
 ]

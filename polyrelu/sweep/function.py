@@ -41,7 +41,7 @@ def sweepable(sources: tuple[str, ...] = (), version: str = "") -> Callable[[F],
 
 
 @checked
-def find(name: str) -> Callable[..., Any]:
+def find_function(name: str) -> Callable[..., Any]:
     """The marked function called "package.module:name"."""
     module_name, _, attribute = name.partition(":")
     require(
@@ -82,7 +82,7 @@ def check_settings(name: str, function: Callable[..., Any], settings: Mapping[st
 
 
 @checked
-def version(function: Callable[..., Any]) -> str:
+def source_version(function: Callable[..., Any]) -> str:
     """Version of the function's distribution and a hash of every source file its results depend on.
 
     Or the version that it was marked with.

@@ -16,7 +16,7 @@ from polyrelu.progress import Progress
 from polyrelu.sweep.engines import local, ray_engine
 from polyrelu.sweep.engines.ray_address import probe_address
 from polyrelu.sweep.folder import Folder, locked_folder
-from polyrelu.sweep.function import find, version
+from polyrelu.sweep.function import find_function, source_version
 from polyrelu.sweep.record import EngineResult, FunctionVersion, Record, encode
 from polyrelu.sweep.sweep import Sweep, check_call, check_time_limit
 from polyrelu.threads import cores
@@ -61,7 +61,7 @@ def run_sweep(
     check_time_limit(limit)
     progress = progress or Progress()
     check_call(sweep)
-    function = FunctionVersion(sweep.function, version(find(sweep.function)))
+    function = FunctionVersion(sweep.function, source_version(find_function(sweep.function)))
     with locked_folder(out, function) as folder:
         wanted = {folder.key(settings): settings for settings in sweep.settings}
         before = {

@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, final
 
-from polyrelu.checks import checked, shown
+from polyrelu.checks import checked, value_text
 from polyrelu.errors import InputError, nearest, require
 from polyrelu.files import read_text
-from polyrelu.sweep.function import check_settings, find
+from polyrelu.sweep.function import check_settings, find_function
 from polyrelu.sweep.record import decode, encode
 
 if sys.version_info >= (3, 11):
@@ -43,7 +43,7 @@ class Sweep:
         check_time_limit(self.time_limit)
         require(isinstance(self.function, str), "function", self.function, 'text such as "package.module:function"')
         listed = isinstance(self.settings, Iterable) and not isinstance(self.settings, str | bytes | Mapping)
-        require(listed, "settings", shown(self.settings), "a list of tables of settings by name")
+        require(listed, "settings", value_text(self.settings), "a list of tables of settings by name")
         plain = []
         for number, one in enumerate(self.settings):
             require(isinstance(one, Mapping), f"settings[{number}]", one, "a table of settings by name")
@@ -58,7 +58,7 @@ class Sweep:
         """Every combination of the lists in ``grid``, the last one changing fastest, each with all of ``fixed``."""
         fixed = {} if fixed is None else fixed
         for name, table in (("grid", grid), ("fixed", fixed)):
-            require(isinstance(table, Mapping), name, shown(table), "a table of settings by name")
+            require(isinstance(table, Mapping), name, value_text(table), "a table of settings by name")
         require(len(grid) > 0, "grid", dict(grid), "at least one list of values")
         for key, values in grid.items():
             listed = isinstance(values, Sequence) and not isinstance(values, str | bytes)
@@ -148,7 +148,7 @@ def check_time_limit(seconds: Any) -> None:
 
 def check_call(sweep: Sweep) -> None:
     """Refuse a function that is not there and settings that it does not take or lacks."""
-    function = find(sweep.function)
+    function = find_function(sweep.function)
     for number, settings in enumerate(sweep.settings):
         try:
             check_settings(sweep.function, function, settings)

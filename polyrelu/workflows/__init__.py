@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from polyrelu.lazy import lazy_names
 from polyrelu.workflows.evaluate.settings import EvaluationSettings, parse_radii
 from polyrelu.workflows.flow.settings import DTYPES, LOSSES, NET_FILE, RUN_FILE, STARTS, TRAJECTORY_FILE, FlowSettings
 from polyrelu.workflows.records import to_argv
@@ -71,8 +71,4 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    for module, names in _MODULES.items():
-        if name in names:
-            return getattr(importlib.import_module(f"polyrelu.workflows.{module}"), name)
-    raise AttributeError(f"module 'polyrelu.workflows' has no attribute {name!r}")
+__getattr__ = lazy_names(__name__, _MODULES)

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from polyrelu import InputError, PolyReLUNet
-from polyrelu.checks import answer, check_fields, checked, enough_memory, plain_tensor, shown
+from polyrelu.checks import check_fields, checked, checked_output, enough_memory, plain_tensor, value_text
 
 
 class Told(Protocol):
@@ -149,8 +149,8 @@ def test_sizes_beyond_memory_are_bad_input():
 def test_a_score_that_does_not_answer_is_said_so(score):
     X = torch.ones(4, 2)
     with pytest.raises(InputError):
-        answer(score, X)
-    assert answer(nn.Linear(2, 3), X).shape == (4, 3) and answer(lambda X: X[:, 0], X).shape == (4,)
+        checked_output(score, X)
+    assert checked_output(nn.Linear(2, 3), X).shape == (4, 3) and checked_output(lambda X: X[:, 0], X).shape == (4,)
 
 
 def test_values_are_shown_shortly_whatever_they_are():
@@ -158,8 +158,14 @@ def test_values_are_shown_shortly_whatever_they_are():
         def __repr__(self):
             raise ValueError("no")
 
-    assert [shown(5), shown("a"), shown(Odd()), shown("x" * 99), shown("a\nb")] == ["5", "'a'", "Odd", "str", "'a\\nb'"]
-    assert shown("\ud800").encode()
+    assert [value_text(5), value_text("a"), value_text(Odd()), value_text("x" * 99), value_text("a\nb")] == [
+        "5",
+        "'a'",
+        "Odd",
+        "str",
+        "'a\\nb'",
+    ]
+    assert value_text("\ud800").encode()
 
 
 def test_a_plain_tensor_names_its_argument():

@@ -15,7 +15,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from polyrelu.checks import answer, check_fields, checked, dense, enough_memory, plain_tensor
+from polyrelu.checks import check_fields, checked, checked_output, dense, enough_memory, plain_tensor
 from polyrelu.checks.tensors import raise_if_memory
 from polyrelu.errors import InputError
 
@@ -269,5 +269,5 @@ ROWS = torch.ones(3, 2)
 )
 def test_scores_answer_with_a_row_of_floating_numbers_each(score):
     with pytest.raises(InputError):
-        answer(score, ROWS)
-    assert answer(lambda X: X, ROWS).shape == (3, 2) and answer(lambda X: X[:, 0], ROWS).shape == (3,)
+        checked_output(score, ROWS)
+    assert checked_output(lambda X: X, ROWS).shape == (3, 2) and checked_output(lambda X: X[:, 0], ROWS).shape == (3,)

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from polyrelu.claims.claim import Check, Claim, Standing, Verdict, at_least, at_most, near
+from polyrelu.claims.claim import Check, Claim, Standing, Verdict, at_least, at_most, within
 from polyrelu.claims.experiment import Measured, experiment
 from polyrelu.claims.judge import Outcome, judge
 from polyrelu.errors import InputError
@@ -33,7 +33,7 @@ def claim(**changes):
         "published": ".7071",
         "settings": "nothing",
         "experiment": radius.name,
-        "checks": (near("radius", 0.7071, 0.01),),
+        "checks": (within("radius", 0.7071, 0.01),),
     }
     return Claim(**{**settings, **changes})
 
@@ -70,7 +70,9 @@ def test_a_value_that_is_missing_does_not_hold():
 
 
 def test_an_artefact_needs_its_explanation_to_hold():
-    published = claim(checks=(near("radius", 0.9, 0.01),), why=(near("reported", 0.9, 0.01),), expects=Verdict.ARTEFACT)
+    published = claim(
+        checks=(within("radius", 0.9, 0.01),), why=(within("reported", 0.9, 0.01),), expects=Verdict.ARTEFACT
+    )
     assert judge(published, "quick", outcomes(0.7071, reported=0.9)).verdict is Verdict.ARTEFACT
     unexplained = judge(published, "quick", outcomes(0.7071, reported=0.5))
     assert unexplained.verdict is Verdict.DIFFERS
@@ -105,7 +107,7 @@ def test_what_cannot_run_says_why():
 
 def test_parts_are_put_together_and_combined():
     parts = [Outcome(0, {"part": name}, Measured({name: value})) for name, value in (("a", 1.0), ("b", 3.0))]
-    combined = claim(experiment=slope.name, checks=(near("slope", 2, 0),))
+    combined = claim(experiment=slope.name, checks=(within("slope", 2, 0),))
     assert judge(combined, "quick", parts).verdict is Verdict.REPRODUCED
 
 

@@ -182,7 +182,7 @@ GOOD: dict[str, Callable[[], Any]] = {
     "export.path": _plain("sweep"),
     "failures": _plain(()),
     "figure": lambda: figures.trajectory_figure(world()["trajectory"]),
-    "find.name": _plain("polyrelu.workflows.experiments:mixture"),
+    "find_function.name": _plain("polyrelu.workflows.experiments:mixture"),
     "function": _plain("polyrelu.workflows.experiments:mixture"),
     "grid": lambda: {"p": [1.0]},
     "history": lambda: world()["trajectory"].history,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from polyrelu.claims import Claim, Quantity, Standing, at_least, filled, near
+from polyrelu.claims import Claim, Quantity, Standing, at_least, filled, within
 from polyrelu.claims.fvbs23 import CLUSTERS
 
 CLAIMS: tuple[Claim, ...] = (
@@ -23,7 +23,7 @@ CLAIMS: tuple[Claim, ...] = (
         checks={
             profile: (
                 *(at_least(Quantity("points flipped by |z| = 3 sqrt(d/k)", k=k), 0.95) for k in size.k),
-                near("slope of log |z| against log k", -0.5, 0.05),
+                within("slope of log |z| against log k", -0.5, 0.05),
             )
             for profile, size in CLUSTERS.items()
         },

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from functools import partial
 
-from polyrelu.claims import Check, Claim, Profile, Quantity, Standing, at_least, at_most, filled, near
+from polyrelu.claims import Check, Claim, Profile, Quantity, Standing, at_least, at_most, filled, within
 from polyrelu.claims.ll20 import MARGIN_BY_RATE, MODELS, sizes
 
 said = partial(Claim, paper="LL20", standing=Standing.PRINTED)
@@ -81,8 +81,8 @@ CLAIMS: tuple[Claim, ...] = (
         checks=(
             at_most("L t log t, largest over smallest", 2.0),
             at_most("norm / sqrt(log t), largest over smallest", 1.5),
-            near("4 margin L t log t at the end", 1.0, 0.1),
-            near("norm sqrt(margin / log t) at the end", 1.0, 0.02),
+            within("4 margin L t log t at the end", 1.0, 0.1),
+            within("norm sqrt(margin / log t) at the end", 1.0, 0.02),
         ),
         reason="At a KKT point the constants are 1/(4 margin) and margin^(-1/2); both are met. Steps are many decades "
         "long at the end, and flow time is known to some percent.",
@@ -128,7 +128,7 @@ CLAIMS: tuple[Claim, ...] = (
                 # loss-based: 31 to 69
                 at_most(Quantity("decades of loss won in the second half", rate="constant rate"), 1.5),
             ),
-            "paper": (near(Quantity("margin", rate="constant rate"), MARGIN_BY_RATE["constant rate"], 4e-5),),
+            "paper": (within(Quantity("margin", rate="constant rate"), MARGIN_BY_RATE["constant rate"], 4e-5),),
         },
         shown=Quantity("margin", rate="constant rate"),
         reason="The margin depends on the data and on the width; at quick size only its growth can be compared.",
@@ -145,7 +145,7 @@ CLAIMS: tuple[Claim, ...] = (
             ),
             "paper": (
                 at_most(Quantity("log10 of the loss", rate="loss-based rate"), -800.0),
-                near(Quantity("margin", rate="loss-based rate"), MARGIN_BY_RATE["loss-based rate"], 2e-4),
+                within(Quantity("margin", rate="loss-based rate"), MARGIN_BY_RATE["loss-based rate"], 2e-4),
             ),
         },
     ),
@@ -161,7 +161,7 @@ CLAIMS: tuple[Claim, ...] = (
                 for k, j in sizes.NEIGHBOURS
             ),
             "paper": tuple(
-                near(Quantity("margin", model=k), one, 0.25 * one)
+                within(Quantity("margin", model=k), one, 0.25 * one)
                 for k, one in enumerate(MARGINS[: sizes.REACHED["paper"]], 1)
             ),
         },
@@ -224,7 +224,7 @@ CLAIMS: tuple[Claim, ...] = (
         published="6.7 (1.2e-3 over 1.8e-4; the text says 10)",
         checks={
             "quick": (at_least(RATIO, 1.5, published=PUBLISHED_RATIO),),
-            "paper": (near(RATIO, PUBLISHED_RATIO, 1.5),),
+            "paper": (within(RATIO, PUBLISHED_RATIO, 1.5),),
         },
     ),
 )

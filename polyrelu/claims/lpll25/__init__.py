@@ -12,17 +12,17 @@ from polyrelu.claims.lpll25.sizes import (
     CLUSTERS,
     DECOUPLED,
     LARGEST,
-    LOGIT,
+    LOGIT_READ_OUT,
     NETS,
-    ODDS,
-    OWN,
+    ODDS_READ_OUT,
+    OWN_LOSS_PGD,
     PUBLISHED_DIM,
-    READ_OUT,
+    READ_OUT_PGD,
     STRONGEST,
-    SUM,
+    SUM_READ_OUT,
     SUMMED,
-    TEN,
-    TWO,
+    TEN_LABELS,
+    TWO_LABELS,
 )
 
 __all__ = [
@@ -31,17 +31,17 @@ __all__ = [
     "DECOUPLED",
     "FIG3",
     "FIG3_IMAGES",
-    "LOGIT",
+    "LOGIT_READ_OUT",
     "NETS",
-    "ODDS",
-    "OWN",
+    "ODDS_READ_OUT",
+    "OWN_LOSS_PGD",
     "PUBLISHED_DIM",
-    "READ_OUT",
+    "READ_OUT_PGD",
     "STRONGEST",
-    "SUM",
     "SUMMED",
-    "TEN",
-    "TWO",
+    "SUM_READ_OUT",
+    "TEN_LABELS",
+    "TWO_LABELS",
 ]
 
 _DECOUPLED = {34: 1.0, 36: 0.86, 38: 0.35, 40: 0.15, 42: 0.04, 44: 0.0}
@@ -52,11 +52,11 @@ FIG3: Mapping[str, Mapping[int, float]] = {  # left, d = 3072; the curve of clus
 }
 FIG3_IMAGES: Mapping[str, Mapping[str, Mapping[float, float]]] = {  # middle and right, ResNet-18
     "parity": {
-        TEN: {0.4: 0.978, 0.8: 0.928, 1.0: 0.878, 1.6: 0.558, 2.0: 0.282},
-        TWO: {0.4: 0.962, 0.8: 0.864, 1.0: 0.753, 1.6: 0.237, 2.0: 0.070},
+        TEN_LABELS: {0.4: 0.978, 0.8: 0.928, 1.0: 0.878, 1.6: 0.558, 2.0: 0.282},
+        TWO_LABELS: {0.4: 0.962, 0.8: 0.864, 1.0: 0.753, 1.6: 0.237, 2.0: 0.070},
     },
     "halves": {
-        TEN: {0.08: 0.967, 0.24: 0.904, 0.4: 0.791, 0.56: 0.650, 0.8: 0.436},
-        TWO: {0.08: 0.946, 0.24: 0.845, 0.4: 0.676, 0.56: 0.506, 0.8: 0.312},
+        TEN_LABELS: {0.08: 0.967, 0.24: 0.904, 0.4: 0.791, 0.56: 0.650, 0.8: 0.436},
+        TWO_LABELS: {0.08: 0.946, 0.24: 0.845, 0.4: 0.676, 0.56: 0.506, 0.8: 0.312},
     },
 }

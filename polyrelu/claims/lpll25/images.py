@@ -28,14 +28,25 @@ from polyrelu.claims import Key, Measured, Profile, Quantity, Values, experiment
 from polyrelu.claims.lpll25 import sizes
 from polyrelu.claims.lpll25.image_nets import embedding, halved, needs, pictures, trained
 from polyrelu.claims.lpll25.pgd import pgd
-from polyrelu.claims.lpll25.sizes import CLEAN, LOGIT, ODDS, OWN, READ_OUT, STRONGEST, SUM, TEN, TWO, ImageTask
+from polyrelu.claims.lpll25.sizes import (
+    CLEAN,
+    LOGIT_READ_OUT,
+    ODDS_READ_OUT,
+    OWN_LOSS_PGD,
+    READ_OUT_PGD,
+    STRONGEST,
+    SUM_READ_OUT,
+    TEN_LABELS,
+    TWO_LABELS,
+    ImageTask,
+)
 from polyrelu.data import Dataset
 from polyrelu.nets import FixedOutputNet, GroupedNet
 from polyrelu.robust.attacks import strongest
 from polyrelu.train import descend
 
 Score = Callable[[Tensor], Tensor]
-NETS = {"net": (TWO, TEN)}
+NETS = {"net": (TWO_LABELS, TEN_LABELS)}
 DIGITS: Mapping[Profile, int] = {"quick": 3, "paper": 1}
 RESNETS: Mapping[Profile, int] = {"quick": 1, "paper": 3}
 GROUP, CLASSES = 3, 10
@@ -47,14 +58,14 @@ def _gains(values: Values) -> dict[Key, float]:
     found: dict[Key, float] = {}
     for key, value in values.items():
         place: dict[str, Any] = dict(key.where) if isinstance(key, Quantity) and key.name == "accuracy" else {}
-        if place.pop("net", None) != TEN:
+        if place.pop("net", None) != TEN_LABELS:
             continue
-        attack = OWN if place["attack"] == READ_OUT else place["attack"]
-        other = Quantity("accuracy", **{**place, "attack": attack, "net": TWO, "readout": LOGIT})
+        attack = OWN_LOSS_PGD if place["attack"] == READ_OUT_PGD else place["attack"]
+        other = Quantity("accuracy", **{**place, "attack": attack, "net": TWO_LABELS, "readout": LOGIT_READ_OUT})
         if other in values:
             found[Quantity("gain by ten labels", **place)] = value - values[other]
         if place.pop("attack") == STRONGEST:
-            own = values[Quantity("accuracy", attack=OWN, net=TEN, **place)]
+            own = values[Quantity("accuracy", attack=OWN_LOSS_PGD, net=TEN_LABELS, **place)]
             found[Quantity("overstated by PGD on the own loss of ten labels", **place)] = own - value
     return found
 
@@ -70,9 +81,9 @@ def halves(profile: Profile, seed: int, net: str) -> Measured:
     """First five classes or last five; and heads on the features of the net with ten labels."""
     task = sizes.HALVES[profile]
     found, extractor = robustness(task, seed, net)
-    if net == TWO:
+    if net == TWO_LABELS:
         return found
-    cosines = {labels: head(extractor, task, labels, seed) for labels in (TWO, TEN)}
+    cosines = {labels: head(extractor, task, labels, seed) for labels in (TWO_LABELS, TEN_LABELS)}
     drawn = {labels: matrix.tolist() for labels, matrix in cosines.items()}
     return Measured({**found.values, **patterns(cosines)}, {**found.data, "cosines": drawn})
 
@@ -93,15 +104,15 @@ def robustness(task: ImageTask, seed: int, labels: str) -> tuple[Measured, nn.Mo
     """Accuracy, clean and under every attack, of a net trained with ten labels or with two; and the net."""
     train, test = pictures(task, seed)
     (coarse, signs), (target, _) = halved(train, task), halved(test, task)
-    net = trained(task, coarse if labels == TWO else train, seed)
+    net = trained(task, coarse if labels == TWO_LABELS else train, seed)
     X, y = test.rows(), target.y
 
     def own(Z: Tensor) -> Tensor:
-        if labels == TWO:
+        if labels == TWO_LABELS:
             return functional.softplus(-y * net(Z))
         return functional.cross_entropy(net(Z), test.y, reduction="none")
 
-    scores: dict[str, Score] = {LOGIT: net} if labels == TWO else read_outs(net, signs)
+    scores: dict[str, Score] = {LOGIT_READ_OUT: net} if labels == TWO_LABELS else read_outs(net, signs)
     drawn = {"images": task.images, "radii": task.radii, "radius": task.radius}
     return Measured(accuracies(task, scores, own, X, y, seed), drawn), net
 
@@ -117,7 +128,7 @@ def read_outs(net: nn.Module, signs: Tensor) -> dict[str, Score]:
         logits: Tensor = net(X)
         return logits @ signs
 
-    return {ODDS: odds, SUM: summed}
+    return {ODDS_READ_OUT: odds, SUM_READ_OUT: summed}
 
 
 def accuracies(
@@ -138,10 +149,10 @@ def accuracies(
     for r in task.radii:
         Z = climb(own, X, r, seed)
         for readout, score in scores.items():
-            holding = found[Quantity("accuracy", attack=OWN, radius=r, readout=readout)] = right(score, Z)
+            holding = found[Quantity("accuracy", attack=OWN_LOSS_PGD, radius=r, readout=readout)] = right(score, Z)
             if len(scores) > 1:
                 left = right(score, climb(lambda Z, score=score: -y * score(Z), X, r, seed))  # type: ignore[misc]
-                found[Quantity("accuracy", attack=READ_OUT, radius=r, readout=readout)] = left
+                found[Quantity("accuracy", attack=READ_OUT_PGD, radius=r, readout=readout)] = left
                 holding = holding & left
             if r == task.radius:
                 broken = strongest(score, X, y, r, bounds=(0.0, 1.0), seed=seed).success
@@ -164,7 +175,7 @@ def head(net: nn.Module, task: ImageTask, labels: str, seed: int) -> Tensor:
         features = torch.cat([embedding(net, rows) for _, rows in fine.blocks()])
     features = features / features.square().mean().sqrt()  # one rate for every extractor
     dim, width = features.shape[1], GROUP * CLASSES // 2
-    if labels == TWO:
+    if labels == TWO_LABELS:
         start, data = FixedOutputNet(dim, width, scale=SCALE, seed=seed), Dataset(features, halved(fine, task)[0].y)
         run = descend(start, data, loss="logistic", rate=RATE, steps=UPDATES, every=UPDATES)
     else:
@@ -178,14 +189,14 @@ def head(net: nn.Module, task: ImageTask, labels: str, seed: int) -> Tensor:
 def patterns(cosines: Mapping[str, Tensor]) -> dict[Key, float]:
     """Block means of the head with two labels, the diagonal against the rest with ten."""
     first, number = torch.arange(CLASSES) < CLASSES // 2, torch.arange(CLASSES)
-    two, ten, own, same = cosines[TWO], cosines[TEN], first[:, None] == first, number[:, None] == number
+    two, ten, own, same = cosines[TWO_LABELS], cosines[TEN_LABELS], first[:, None] == first, number[:, None] == number
     found = {
-        TWO: {
+        TWO_LABELS: {
             "mean cosine to its own five": float(two[own].mean()),
             "mean cosine to the other five": float(two[~own].mean()),
             "own minus other": float(two[own].mean() - two[~own].mean()),
         },
-        TEN: {
+        TEN_LABELS: {
             "mean cosine to its own class": float(ten[same].mean()),
             "mean cosine to other classes": float(ten[~same].mean()),
             "own minus other": float(ten[same].mean() - ten[~same].mean()),

@@ -23,7 +23,7 @@ from polyrelu.claims import Key, Measured, Profile, Quantity, experiment
 from polyrelu.claims.lpll25 import sizes
 from polyrelu.claims.lpll25.nets import Pair, TwoSidedNet, radii, right, trained_pair
 from polyrelu.claims.lpll25.pgd import pgd
-from polyrelu.claims.lpll25.sizes import AVERAGED, DECOUPLED, LARGEST, OWN, READ_OUT, SUMMED
+from polyrelu.claims.lpll25.sizes import AVERAGED, DECOUPLED, LARGEST, OWN_LOSS_PGD, READ_OUT_PGD, SUMMED
 from polyrelu.data import Dataset, OrthonormalMixture
 from polyrelu.nets import AverageClassifier, CentreClassifier
 
@@ -125,9 +125,9 @@ def left_by_pgd(net: TwoSidedNet, name: str, test: Dataset) -> dict[str, Mapping
     small, Q = net.inside()
     X, y, cluster, scale = test.rows() @ Q.T, test.y, test.cluster, math.sqrt(test.dim)
     assert cluster is not None
-    losses: dict[str, Callable[[Tensor], Tensor]] = {READ_OUT: lambda Z: -y * small(Z)}
+    losses: dict[str, Callable[[Tensor], Tensor]] = {READ_OUT_PGD: lambda Z: -y * small(Z)}
     if name != AVERAGED:
-        losses[OWN] = lambda Z: cross_entropy(small.hidden(Z), cluster, reduction="none")
+        losses[OWN_LOSS_PGD] = lambda Z: cross_entropy(small.hidden(Z), cluster, reduction="none")
     found: dict[str, Mapping[int, float]] = {}
     for how, loss in losses.items():
         ends = {

@@ -41,9 +41,9 @@ BUILT_CLUSTERS = (4, 10, 20)
 BUILT_DIMS: Mapping[Profile, tuple[int, ...]] = {"quick": (256, 1024), "paper": (256, 1024, 4096)}
 
 # nets of images: trained with two labels or with ten, which are read out as one logit, and attacked
-TWO, TEN = "two labels", "ten labels"
-LOGIT, ODDS, SUM = "logit", "odds", "sum"
-CLEAN, OWN, READ_OUT, STRONGEST = "clean", "PGD on its own loss", "PGD on the read-out", "strongest attack"
+TWO_LABELS, TEN_LABELS = "two labels", "ten labels"
+LOGIT_READ_OUT, ODDS_READ_OUT, SUM_READ_OUT = "logit", "odds", "sum"
+CLEAN, OWN_LOSS_PGD, READ_OUT_PGD, STRONGEST = "clean", "PGD on its own loss", "PGD on the read-out", "strongest attack"
 
 
 @final

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from polyrelu.claims import Check, Claim, Quantity, Standing, Verdict, at_least, at_most, filled, near
+from polyrelu.claims import Check, Claim, Quantity, Standing, Verdict, at_least, at_most, filled, within
 from polyrelu.claims.mv25 import FIG7, sizes
 
 FIG2 = filled(
@@ -49,7 +49,7 @@ phases = partial(plotted, where="Fig. 5", settings=PHASES, experiment="mv25.phas
 
 def _read(net: str, *radii: float) -> list[Check]:
     """Read off within .01, and .1 for the seed."""
-    return [near(Quantity("not broken", net=net, radius=r), FIG7[net][r], 0.11) for r in radii]
+    return [within(Quantity("not broken", net=net, radius=r), FIG7[net][r], 0.11) for r in radii]
 
 
 CLAIMS: tuple[Claim, ...] = (
@@ -59,9 +59,9 @@ CLAIMS: tuple[Claim, ...] = (
         "1/√20 = .224 on 12 + 8 clusters: more layers or another activation do not help.",
         published="half of the points break at .24 (ReLU), .245 (MLP), .218 (Tanh, LogReg); all by .29 (±.01)",
         checks=(
-            near(Quantity("median radius", model="ReLU"), 0.24, 0.03),
-            near(Quantity("median radius", model="Tanh"), 0.218, 0.03),
-            near(Quantity("median radius", model="LogReg"), 0.218, 0.03),
+            within(Quantity("median radius", model="ReLU"), 0.24, 0.03),
+            within(Quantity("median radius", model="Tanh"), 0.218, 0.03),
+            within(Quantity("median radius", model="LogReg"), 0.218, 0.03),
             *(
                 at_most(Quantity("accuracy", model=model, radius=0.3077), 0.05, 0.0)
                 for model in ("ReLU", "Tanh", "LogReg")

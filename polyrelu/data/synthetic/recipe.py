@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from polyrelu.checks import enough_memory, shown
+from polyrelu.checks import enough_memory, value_text
 from polyrelu.errors import InputError, nearest, require
 
 
@@ -29,7 +29,7 @@ def parse_clusters(text: str) -> tuple[int, int]:
     match = re.fullmatch(r"\s*([0-9]+)\s*\+\s*([0-9]+)\s*", text) if isinstance(text, str) else None
     counts = (int(match[1]), int(match[2])) if match else (0, 0)
     if min(counts) < 1:
-        given = text if isinstance(text, str) else shown(text)
+        given = text if isinstance(text, str) else value_text(text)
         raise InputError(
             f"clusters={given}: expected two counts >= 1 joined by '+', such as 6+4 (6 positive, 4 negative clusters)."
         )

@@ -18,7 +18,7 @@ import numpy as np
 from torch import Tensor
 
 from polyrelu._version import __version__
-from polyrelu.checks import checked, seed_number, shown, whole_number
+from polyrelu.checks import checked, seed_number, value_text, whole_number
 from polyrelu.errors import require
 from polyrelu.estimator.classifier import PolyReLUClassifier
 from polyrelu.estimator.robustness_report.cross_fitting import with_head
@@ -107,11 +107,11 @@ class RobustnessReport:
         seed_number("seed", seed)
         whole_number("points", points, 1)
         good = isinstance(compare, bool | PolyReLUClassifier)
-        require(good, "compare", shown(compare), "True, False or an unfitted PolyReLUClassifier")
-        require(beside is None or isinstance(beside, Mapping), "beside", shown(beside), "classifiers by name")
+        require(good, "compare", value_text(compare), "True, False or an unfitted PolyReLUClassifier")
+        require(beside is None or isinstance(beside, Mapping), "beside", value_text(beside), "classifiers by name")
         good = progress is None or isinstance(progress, Progress)
-        require(good, "progress", shown(progress), "None or a polyrelu.progress.Progress")
-        require(name is None or isinstance(name, str), "name", shown(name), "a text")
+        require(good, "progress", value_text(progress), "None or a polyrelu.progress.Progress")
+        require(name is None or isinstance(name, str), "name", value_text(name), "a text")
         rows = ReportRows.from_data(X, y, radii, fine, pool, train, seed, points, progress or Progress())
         target = as_target(model, rows.X, rows.all_labels, name)
         more = [as_target(other, rows.X, rows.all_labels, title) for title, other in (beside or {}).items()]

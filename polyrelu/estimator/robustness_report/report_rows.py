@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from polyrelu.checks import plain_array, plain_tensor, shown
+from polyrelu.checks import plain_array, plain_tensor, value_text
 from polyrelu.errors import InputError, require
 from polyrelu.estimator.robustness_report.measurement import MeasuredRadii, measure_radii
 from polyrelu.estimator.robustness_report.structure import (
@@ -93,7 +93,7 @@ class ReportRows:
     ) -> ReportRows:  # fmt: skip
         """Checked; the arguments are those of `RobustnessReport.measure`."""
         listed = radii is None or (isinstance(radii, Sequence | np.ndarray | Tensor) and not isinstance(radii, str))
-        require(listed, "radii", shown(radii), "a list of finite numbers >= 0")
+        require(listed, "radii", value_text(radii), "a list of finite numbers >= 0")
         X, y = _rows(X, y, "X")
         train = None if train is None else _rows(*_pair(train, "train"), "train")
         known = train or (X, y)
@@ -149,7 +149,7 @@ def _labels(name: str, given: Any) -> Array:
     try:
         return plain_array(name, given) if isinstance(given, Tensor) else np.asarray(given)
     except (TypeError, ValueError):
-        raise InputError(f"{name}={shown(given)}: expected one label per row, in one dimension.") from None
+        raise InputError(f"{name}={value_text(given)}: expected one label per row, in one dimension.") from None
 
 
 def _rows(X: Any, y: Any, name: str) -> tuple[Tensor, Array]:
@@ -163,6 +163,6 @@ def _rows(X: Any, y: Any, name: str) -> tuple[Tensor, Array]:
     try:
         classes = np.unique(labels)
     except TypeError:
-        raise InputError(f"y={shown(labels)}: expected labels of one kind, numbers or text.") from None
+        raise InputError(f"y={value_text(labels)}: expected labels of one kind, numbers or text.") from None
     require(len(classes) > 1, "y", f"only {labels[0]}", "rows of two classes at least")
     return rows, labels

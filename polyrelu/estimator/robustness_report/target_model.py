@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from polyrelu.checks import answer
+from polyrelu.checks import checked_output
 from polyrelu.errors import InputError, require
 from polyrelu.robust import Score, altered
 from polyrelu.robust.attacks import DecisionScore
@@ -63,7 +63,7 @@ class TargetModel:
         if self.predict is not None:
             return np.asarray(self.predict(X.numpy()))
         with torch.no_grad():
-            scores = torch.cat([answer(self.score, rows, "model") for rows in torch.split(X, 4096)])
+            scores = torch.cat([checked_output(self.score, rows, "model") for rows in torch.split(X, 4096)])
         return _named(scores, self.classes)
 
 
@@ -160,7 +160,7 @@ def _named(scores: Tensor, classes: Array) -> Array:
 def _logits(score: Score, X: Tensor) -> int:
     """How many logits it gives the first row; an InputError if it does not take it."""
     with torch.no_grad():
-        found = answer(score, X[:1], "model")
+        found = checked_output(score, X[:1], "model")
     return 1 if found.ndim == 1 else found.shape[1]
 
 

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 from numpy.typing import ArrayLike, NDArray
 
-from polyrelu.checks import checked, shown
+from polyrelu.checks import checked, value_text
 from polyrelu.errors import InputError, require
 from polyrelu.report.figures.style import BLACK, LIGHT_GREY, canvas, figure_style
 
@@ -126,7 +126,7 @@ def float_array(name: str, given: ArrayLike) -> Array:
         require(numbers.dtype.kind in "biuf", name, f"{numbers.dtype} numbers", "real numbers")
         return np.asarray(numbers, dtype=np.float64)
     except (TypeError, RuntimeError):
-        raise InputError(f"{name}={shown(given)}: expected numbers.") from None
+        raise InputError(f"{name}={value_text(given)}: expected numbers.") from None
 
 
 def nonempty_array(name: str, given: ArrayLike, ndim: int) -> Array:

@@ -18,17 +18,17 @@ from polyrelu.claims.lpll25 import (
     DECOUPLED,
     FIG3,
     FIG3_IMAGES,
-    LOGIT,
+    LOGIT_READ_OUT,
     NETS,
-    ODDS,
-    OWN,
+    ODDS_READ_OUT,
+    OWN_LOSS_PGD,
     PUBLISHED_DIM,
-    READ_OUT,
+    READ_OUT_PGD,
     STRONGEST,
-    SUM,
+    SUM_READ_OUT,
     SUMMED,
-    TEN,
-    TWO,
+    TEN_LABELS,
+    TWO_LABELS,
 )
 from polyrelu.report.figures.heatmap import heatmap
 from polyrelu.report.figures.style import BLACK, BLUE, DASHED, DOTTED, GREEN, GREY, VERMILION, canvas
@@ -37,15 +37,15 @@ from polyrelu.report.paper_figures.panels import Results, Run, paper_figure
 
 COLOURS = dict(zip(NETS, (VERMILION, GREEN, BLUE), strict=True))
 SIDES = {"attacked": ("upper", 5.0, 0.35), "certified": ("lower", 1.6, 1.0)}
-PGD = {READ_OUT: (0, (1, 1.5)), OWN: DASHED}
+PGD = {READ_OUT_PGD: (0, (1, 1.5)), OWN_LOSS_PGD: DASHED}
 TITLES = {"parity": "Odd or even (C10)", "halves": "First or last five classes (C11, C12)"}
 IMAGES = {"digits": "8 × 8 digits", "mnist-full": "MNIST", "cifar10": "CIFAR-10"}
 LINES = (  # trained with which labels, read out how, in words, under which attack, colour, dashes
-    (TWO, LOGIT, "two labels", OWN, VERMILION, "-"),
-    (TEN, ODDS, "ten labels (odds)", OWN, BLUE, "-"),
-    (TEN, ODDS, "ten labels (odds)", READ_OUT, BLUE, "--"),
-    (TEN, SUM, "ten labels (sum)", OWN, GREEN, "-"),
-    (TEN, SUM, "ten labels (sum)", READ_OUT, GREEN, "--"),
+    (TWO_LABELS, LOGIT_READ_OUT, "two labels", OWN_LOSS_PGD, VERMILION, "-"),
+    (TEN_LABELS, ODDS_READ_OUT, "ten labels (odds)", OWN_LOSS_PGD, BLUE, "-"),
+    (TEN_LABELS, ODDS_READ_OUT, "ten labels (odds)", READ_OUT_PGD, BLUE, "--"),
+    (TEN_LABELS, SUM_READ_OUT, "ten labels (sum)", OWN_LOSS_PGD, GREEN, "-"),
+    (TEN_LABELS, SUM_READ_OUT, "ten labels (sum)", READ_OUT_PGD, GREEN, "--"),
 )
 
 
@@ -112,7 +112,7 @@ def _accuracy(panel: Axes, found: Sequence[Measured]) -> None:
             panels.band(panel, radii, shares, colour, alpha=0.15, lw=width, line_alpha=alpha)
         x = [radius / math.sqrt(PUBLISHED_DIM) for radius in FIG3[name]]
         for how, style in PGD.items():
-            if (name, how) != (AVERAGED, OWN):
+            if (name, how) != (AVERAGED, OWN_LOSS_PGD):
                 lines = [[*Values(one.values).along("radius", "accuracy", net=name, way=how).values()] for one in found]
                 panel.plot(x, np.mean(lines, axis=0), color=colour, lw=1.2, ls=style)
     for name, colour in ((AVERAGED, VERMILION), (SUMMED, BLACK)):
@@ -152,7 +152,7 @@ def images(results: Results) -> Figure:
         _image_curves(panel, task, panels.measured(results, f"lpll25.images.{task}"))
     panels.legend_if_any(parity, "upper left", ncols=3, bbox_to_anchor=(-0.08, -0.14))
     cosines = [run["cosines"] for run in panels.runs_of(results, "lpll25.images.halves") if "cosines" in run]
-    for panel, labels in zip(heads, (TWO, TEN), strict=True):
+    for panel, labels in zip(heads, (TWO_LABELS, TEN_LABELS), strict=True):
         _head(panel, labels, cosines)
     return figure
 
@@ -166,14 +166,14 @@ def _image_curves(panel: Axes, task: str, runs: Sequence[Measured]) -> None:
         lines = [values.along("radius", "accuracy", attack=attack, net=net, readout=readout) for values, _ in mine]
         heights = [[values[clean], *line.values()] for (values, _), line in zip(mine, lines, strict=True)]
         panels.band(panel, [0.0, *lines[0]], heights, colour, alpha=0.1, ls=dashes, lw=1.7, label=f"{words}, {attack}")
-        if attack == OWN:
+        if attack == OWN_LOSS_PGD:
             radius = mine[0][1]["radius"]
             strong = Quantity("accuracy", attack=STRONGEST, net=net, radius=radius, readout=readout)
             mean = np.mean([values[strong] for values, _ in mine])
             panel.plot(radius, mean, "X", color=colour, mec="white", ms=9, zorder=3)
     shown = runs[0].data["images"] if runs else ""
     if shown not in ("", "digits"):
-        for net, colour in ((TEN, BLUE), (TWO, VERMILION)):
+        for net, colour in ((TEN_LABELS, BLUE), (TWO_LABELS, VERMILION)):
             panels.published_marks(panel, FIG3_IMAGES[task][net], colour, zorder=2)
     panel.set_title((f"{IMAGES[shown]}: " if runs else "") + TITLES[task])
     panels.percent_axis(panel, -0.02, 1.03)

@@ -10,7 +10,7 @@ from typing import final
 import torch
 from torch import Tensor, nn
 
-from polyrelu.checks import answer, checked
+from polyrelu.checks import checked, checked_output
 from polyrelu.errors import InputError, require
 from polyrelu.nets import PolyReLUNet, ReadOut, as_float64, as_polyrelu_net, inner_net
 from polyrelu.progress import Progress
@@ -144,7 +144,7 @@ def bracket(
     pool = LabelledRows(X, y) if pool is None else pool
     check_pool(pool, X, y)
     with torch.no_grad():
-        margin = margin_of(answer(exact, X, "net"), y)
+        margin = margin_of(checked_output(exact, X, "net"), y)
     _check_margins(plain, margin)
     job = Job(exact, X, y, norm, tol, budget, arithmetic, pool, seed, progress=MonotoneProgress(progress))
     found, status = _bounds(job, margin > 0, widest)

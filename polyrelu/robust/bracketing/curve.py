@@ -17,7 +17,7 @@ from typing import final, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from polyrelu.checks import checked, plain_tensor, shown
+from polyrelu.checks import checked, plain_tensor, value_text
 from polyrelu.errors import InputError, require
 from polyrelu.robust.bracketing.bracket import BoundsInconsistentError, Bracket
 from polyrelu.robust.core.norms import check_norm
@@ -174,7 +174,7 @@ def _radii(radius: ArrayLike) -> Array:
     try:
         radii = np.asarray(plain_tensor("radius", radius).double())
     except InputError:
-        raise InputError(f"radius={shown(radius)}: expected a number or several.") from None
+        raise InputError(f"radius={value_text(radius)}: expected a number or several.") from None
     wrong = radii[~(radii >= 0)]
     require(not wrong.size, "radius", wrong.flat[0] if wrong.size else 0, "a number >= 0")
     return radii

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from polyrelu.checks import answer, plain_tensor
+from polyrelu.checks import checked_output, plain_tensor
 from polyrelu.errors import require
 
 Score = Callable[[Tensor], Tensor]  # (n, D) -> (n,) for one logit, (n, C) for C classes; any torch.nn.Module will do
@@ -32,7 +32,7 @@ def check_points(score: Score, X: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
     require(bool(X.isfinite().all()), "X", "NaN or infinity", "finite numbers")
     require(tuple(y.shape) == (len(X),), "y.shape", tuple(y.shape), f"({len(X)},), one label per row of X")
     with torch.no_grad():
-        logits = answer(score, X[:1])
+        logits = checked_output(score, X[:1])
     good = logits.ndim == 1 or (logits.ndim == 2 and logits.shape[1] > 1)
     require(good, "score(X).shape", f"{tuple(logits.shape)} for one row", "(n,) for one logit or (n, C), C > 1")
     labels = set(y.tolist())

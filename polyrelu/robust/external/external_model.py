@@ -22,7 +22,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from polyrelu.checks import answer, check_module, plain_tensor
+from polyrelu.checks import check_module, checked_output, plain_tensor
 from polyrelu.data import class_numbers
 from polyrelu.errors import InputError, require
 from polyrelu.nets import Net, PolyReLUNet, as_float64, as_polyrelu_net
@@ -267,13 +267,13 @@ def _right(model: Any, module: nn.Module, X: Tensor, y: Tensor) -> Tensor:
     """Where the classifier itself decides for y, (n,); InputError where it contradicts its weights."""
     said = y if isinstance(model, nn.Module) else _compare(model, module, X)
     with torch.no_grad():
-        return (margin_of(answer(module, X, "model"), y) > 0) & (said == y)
+        return (margin_of(checked_output(module, X, "model"), y) > 0) & (said == y)
 
 
 def _compare(model: Any, module: nn.Module, X: Tensor) -> Tensor:
     """What the model says of some rows, (n,) as logits count; only a margin of rounding size excuses a difference."""
     with torch.no_grad():
-        logits = answer(module, X, "model")
+        logits = checked_output(module, X, "model")
     given = predicted_labels(partial(decisions, model), X.numpy())
     said = label_codes(given, model.classes_, 1 if logits.ndim == 1 else len(logits[0]))
     wrong = (margin_of(logits, said) < -1e-5 * logits.abs().amax().clamp(min=1e-30)).nonzero()[:, 0].tolist()

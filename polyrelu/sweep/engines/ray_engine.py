@@ -24,7 +24,7 @@ from polyrelu.progress import Progress
 from polyrelu.sweep.engines.local import POLL_SECONDS, RETRIES, require_version
 from polyrelu.sweep.engines.ray_address import check_address, last_line
 from polyrelu.sweep.engines.worker import ENVIRONMENT, call
-from polyrelu.sweep.function import find, version
+from polyrelu.sweep.function import find_function, source_version
 from polyrelu.sweep.record import EngineResult, FunctionVersion, out_of_time
 from polyrelu.threads import prepare
 
@@ -132,8 +132,8 @@ def run_task(name: str, wanted: str, key: str, settings: Any) -> dict[str, Any]:
 @cache
 def _found(name: str) -> tuple[Callable[..., Any], str]:
     prepare()
-    function = find(name)
-    return function, version(function)
+    function = find_function(name)
+    return function, source_version(function)
 
 
 def result_of(ray: Any, function: FunctionVersion, key: str, one: Any) -> EngineResult:

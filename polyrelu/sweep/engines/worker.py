@@ -23,7 +23,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from polyrelu.errors import InputError
-from polyrelu.sweep.function import find, version
+from polyrelu.sweep.function import find_function, source_version
 from polyrelu.sweep.record import decode, encode
 from polyrelu.threads import prepare
 
@@ -83,8 +83,8 @@ def main(descriptor: int, name: str) -> None:
     tasks: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
     threading.Thread(target=_receive, args=(connection, tasks), daemon=True).start()
     try:
-        function = find(name)
-        connection.send({"ready": version(function)})
+        function = find_function(name)
+        connection.send({"ready": source_version(function)})
     except InputError as error:
         connection.send({"refused": str(error)})
         return

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable, Iterator
 import torch
 from torch import Tensor, nn
 
-from polyrelu.checks import answer
+from polyrelu.checks import checked_output
 from polyrelu.data import BLOCK, Dataset
 from polyrelu.errors import require
 from polyrelu.nets import PolyReLUNet
@@ -131,7 +131,7 @@ def outputs_of(net: nn.Module, data: Dataset) -> int:
     require(bool(trained), "net", type(net).__name__, "a module with parameters to train")
     floats = all(p.is_floating_point() for p in trained)
     require(floats, "net", "weights that are no floating numbers", "a module in float32 or float64")
-    f = answer(net, data.rows(0, 1).to(trained[0].dtype), "net")
+    f = checked_output(net, data.rows(0, 1).to(trained[0].dtype), "net")
     require(f.requires_grad, "net(X)", "no gradient", "logits that depend on the parameters")
     require(bool(f.isfinite().all()), "net(X)", "NaN or infinity", "finite logits")
     return 1 if f.ndim == 1 else f.shape[1]

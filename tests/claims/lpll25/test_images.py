@@ -10,7 +10,17 @@ from torch.nn import functional
 from polyrelu.claims import PROFILES, Measured, Outcome, Quantity, Values, Verdict, for_profile, judge, load_experiment
 from polyrelu.claims.lpll25 import image_nets, images, sizes
 from polyrelu.claims.lpll25.claims import images as claims
-from polyrelu.claims.lpll25.sizes import CLEAN, LOGIT, ODDS, OWN, READ_OUT, STRONGEST, SUM, TEN, TWO
+from polyrelu.claims.lpll25.sizes import (
+    CLEAN,
+    LOGIT_READ_OUT,
+    ODDS_READ_OUT,
+    OWN_LOSS_PGD,
+    READ_OUT_PGD,
+    STRONGEST,
+    SUM_READ_OUT,
+    TEN_LABELS,
+    TWO_LABELS,
+)
 from polyrelu.data import Dataset, read
 from polyrelu.report.paper_figures import lpll25 as drawn_figures
 
@@ -20,7 +30,7 @@ SIZED = {id: claim for id, claim in CLAIMS.items() if id not in SMALL}
 TASK = sizes.ImageTask("digits", "halves", 2, 20, (0.1, 0.4), 0.4)
 
 
-def accuracy(attack, readout=LOGIT, **where):
+def accuracy(attack, readout=LOGIT_READ_OUT, **where):
     return Quantity("accuracy", attack=attack, readout=readout, **where)
 
 
@@ -39,11 +49,11 @@ def test_accuracies_of_a_linear_rule_are_exact():
     def score(Z):
         return (Z - 0.5) @ w
 
-    found = images.accuracies(TASK, {LOGIT: score}, lambda Z: -y * score(Z), X, y, 0)
+    found = images.accuracies(TASK, {LOGIT_READ_OUT: score}, lambda Z: -y * score(Z), X, y, 0)
     assert found == {
         accuracy(CLEAN): 0.75,
-        accuracy(OWN, radius=0.1): 0.5,
-        accuracy(OWN, radius=0.4): 0.25,
+        accuracy(OWN_LOSS_PGD, radius=0.1): 0.5,
+        accuracy(OWN_LOSS_PGD, radius=0.4): 0.25,
         accuracy(STRONGEST, radius=0.4): 0.25,
     }
 
@@ -62,38 +72,46 @@ def test_an_attack_on_the_wrong_loss_overstates():
 
     task = dataclasses.replace(TASK, radii=(0.5,), radius=0.5)
     found = images.accuracies(task, images.read_outs(net, signs), own, X, signs[fine], 0)
-    assert found[accuracy(CLEAN, SUM)] == 1 and found[accuracy(OWN, SUM, radius=0.5)] >= 7 / 8
-    assert found[accuracy(READ_OUT, SUM, radius=0.5)] == found[accuracy(STRONGEST, SUM, radius=0.5)] == 0
+    assert (
+        found[accuracy(CLEAN, SUM_READ_OUT)] == 1 and found[accuracy(OWN_LOSS_PGD, SUM_READ_OUT, radius=0.5)] >= 7 / 8
+    )
+    assert (
+        found[accuracy(READ_OUT_PGD, SUM_READ_OUT, radius=0.5)]
+        == found[accuracy(STRONGEST, SUM_READ_OUT, radius=0.5)]
+        == 0
+    )
 
 
 def test_gains_are_differences():
     values = Values(
         {
-            accuracy(OWN, net=TWO, radius=1): 0.5,
-            accuracy(STRONGEST, net=TWO, radius=1): 0.4,
-            accuracy(OWN, ODDS, net=TEN, radius=1): 0.9,
-            accuracy(READ_OUT, ODDS, net=TEN, radius=1): 0.6,
-            accuracy(STRONGEST, ODDS, net=TEN, radius=1): 0.3,
-            Quantity("own minus other", head="head with two labels", net=TEN): 0.2,
+            accuracy(OWN_LOSS_PGD, net=TWO_LABELS, radius=1): 0.5,
+            accuracy(STRONGEST, net=TWO_LABELS, radius=1): 0.4,
+            accuracy(OWN_LOSS_PGD, ODDS_READ_OUT, net=TEN_LABELS, radius=1): 0.9,
+            accuracy(READ_OUT_PGD, ODDS_READ_OUT, net=TEN_LABELS, radius=1): 0.6,
+            accuracy(STRONGEST, ODDS_READ_OUT, net=TEN_LABELS, radius=1): 0.3,
+            Quantity("own minus other", head="head with two labels", net=TEN_LABELS): 0.2,
         }
     )
     assert images.parity.combine(values) == {
-        Quantity("gain by ten labels", attack=OWN, radius=1, readout=ODDS): pytest.approx(0.4),
-        Quantity("gain by ten labels", attack=READ_OUT, radius=1, readout=ODDS): pytest.approx(0.1),
-        Quantity("gain by ten labels", attack=STRONGEST, radius=1, readout=ODDS): pytest.approx(-0.1),
-        Quantity("overstated by PGD on the own loss of ten labels", radius=1, readout=ODDS): pytest.approx(0.6),
+        Quantity("gain by ten labels", attack=OWN_LOSS_PGD, radius=1, readout=ODDS_READ_OUT): pytest.approx(0.4),
+        Quantity("gain by ten labels", attack=READ_OUT_PGD, radius=1, readout=ODDS_READ_OUT): pytest.approx(0.1),
+        Quantity("gain by ten labels", attack=STRONGEST, radius=1, readout=ODDS_READ_OUT): pytest.approx(-0.1),
+        Quantity("overstated by PGD on the own loss of ten labels", radius=1, readout=ODDS_READ_OUT): pytest.approx(
+            0.6
+        ),
     }
 
 
 def test_patterns_of_perfect_averaging_and_decoupling():
     half = torch.full((5, 5), 5**-0.5)
-    found = images.patterns({TWO: torch.block_diag(half, half), TEN: torch.eye(10)})
+    found = images.patterns({TWO_LABELS: torch.block_diag(half, half), TEN_LABELS: torch.eye(10)})
     two, ten = {"head": "head with two labels"}, {"head": "head with ten labels"}
     assert found[Quantity("mean cosine to its own five", **two)] == pytest.approx(5**-0.5)
     assert found[Quantity("mean cosine to the other five", **two)] == 0
     assert found[Quantity("own minus other", **ten)] == 1
     assert found[Quantity("groups nearest to their own class", **ten)] == 10
-    rolled = images.patterns({TWO: torch.eye(10), TEN: torch.eye(10).roll(1, 0)})
+    rolled = images.patterns({TWO_LABELS: torch.eye(10), TEN_LABELS: torch.eye(10).roll(1, 0)})
     assert rolled[Quantity("groups nearest to their own class", **ten)] == 0
 
 
@@ -152,12 +170,12 @@ def test_a_short_run_gives_every_number(short):
         assert all(value == value for number in judged.numbers for value in number.values)
     values = short["lpll25.images.halves"][1].measured.values
     strongest, climbed, clean = (
-        values[accuracy(STRONGEST, ODDS, net=TEN, radius=0.4)],
-        values[accuracy(READ_OUT, ODDS, net=TEN, radius=0.4)],
-        values[accuracy(CLEAN, ODDS, net=TEN)],
+        values[accuracy(STRONGEST, ODDS_READ_OUT, net=TEN_LABELS, radius=0.4)],
+        values[accuracy(READ_OUT_PGD, ODDS_READ_OUT, net=TEN_LABELS, radius=0.4)],
+        values[accuracy(CLEAN, ODDS_READ_OUT, net=TEN_LABELS)],
     )
     assert strongest <= climbed <= clean
-    assert read("digits").classes == len(short["lpll25.images.halves"][1].measured.data["cosines"][TEN])
+    assert read("digits").classes == len(short["lpll25.images.halves"][1].measured.data["cosines"][TEN_LABELS])
 
 
 def test_the_figure(short):

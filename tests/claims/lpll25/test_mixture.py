@@ -91,7 +91,7 @@ def test_proofs_stay_below_attacks(kept):
         for radius in FIG3[name]:
             proven, attacked, climbed = (
                 values[Quantity("accuracy", net=name, radius=sizes.multiple(radius), way=way)]
-                for way in ("proven", "attacked", sizes.READ_OUT)
+                for way in ("proven", "attacked", sizes.READ_OUT_PGD)
             )
             assert proven <= attacked
             assert climbed >= proven

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from polyrelu.claims.claim import Claim, Standing, Verdict, at_least, at_most, near
+from polyrelu.claims.claim import Claim, Standing, Verdict, at_least, at_most, within
 from polyrelu.claims.experiment import Measured, experiment
 from polyrelu.claims.judge import Outcome, judge
 from polyrelu.report.pages import About, DrawnFigure
@@ -61,13 +61,13 @@ def runs(id, *values, note="", **part):
 
 def judgements():
     """One claim of every verdict, a broken measurement and a failed one; judged, not painted."""
-    half = near("half", 0.5, 0.1)
+    half = within("half", 0.5, 0.1)
     parts = [
         Outcome(0, {"alpha": alpha}, Measured({name: alpha}), "", f"results/B1-{name}.json", 1.0)
         for name, alpha in (("low", 0.25), ("high", 0.5))
     ]
     artefact = claim(
-        "B7", "MV25", (near("truth", 1.0, 0.05),), why=(at_most("truth", 0.1), near("attack", 1.0, 0.05)),
+        "B7", "MV25", (within("truth", 1.0, 0.05),), why=(at_most("truth", 0.1), within("attack", 1.0, 0.05)),
         expects=Verdict.ARTEFACT, reason="The attack stops early.",
     )  # fmt: skip
     cases = [
@@ -76,14 +76,15 @@ def judgements():
         (claim("A3", "ours", (half,)), runs("A3", {"half": 0.7})),  # broken: it must turn red
         (claim("A4", "LL20", (half,)), [Outcome(0, {}, None, "ValueError: no luck", "results/A4.json")]),
         (claim("A5", "LL20", (half,)), runs("A5", {"half": math.nan})),
-        (Claim(**{**vars(claim("B1", "MMV24", (near("sum", 0.75, 0.01),))), "experiment": summed.name}), parts),
+        (Claim(**{**vars(claim("B1", "MMV24", (within("sum", 0.75, 0.01),))), "experiment": summed.name}), parts),
         (artefact, runs("B7", {"truth": 0.0, "attack": 1.0})),
         (claim("E1", "LL20", (half,), standing=Standing.UNKNOWN, expects=Verdict.MEASURED, published=""),
          runs("E1", {"half": 0.45})),
         (Claim(**{**vars(claim("E2", "LL20", (half,))), "experiment": missing.name}), []),
         (claim("I5", "MV24", (half,), settings=HOSTILE, published=HOSTILE, reason=HOSTILE, shown=HOSTILE),
          runs('I5 "odd"', {"half": 0.5, HOSTILE: 1.0}, note=HOSTILE)),
-        (claim("I6", "MV24", (near(LONG, 0.5, 0.1),), settings=LONG, published=LONG), runs("I6", {LONG: 0.5}, a=LONG)),
+        (claim("I6", "MV24", (within(LONG, 0.5, 0.1),), settings=LONG, published=LONG),
+         runs("I6", {LONG: 0.5}, a=LONG)),
     ]  # fmt: skip
     return [judge(one, "quick", outcomes) for one, outcomes in cases]
 

@@ -9,7 +9,7 @@ from html.parser import HTMLParser
 import pytest
 
 import polyrelu
-from polyrelu.claims.claim import Check, at_least, at_most, near
+from polyrelu.claims.claim import Check, at_least, at_most, within
 from polyrelu.claims.judge import Number, judge
 from polyrelu.claims.papers import PAPERS
 from polyrelu.report.pages import About, DrawnFigure, write_claims_page
@@ -110,7 +110,7 @@ def test_every_number_links_to_its_result_file(source):
 
 
 def test_the_time_of_what_was_kept_is_told_too(tmp_path, example):
-    pair = [example.claim(id, "MV24", (near("half", 0.5, 0.1),)) for id in ("A1", "A2")]
+    pair = [example.claim(id, "MV24", (within("half", 0.5, 0.1),)) for id in ("A1", "A2")]
     shared = [judge(one, "quick", example.runs("A1", {"half": 0.5}, {"half": 0.5})) for one in pair]
     page = write_claims_page(tmp_path / "index.html", example.about, shared).read_text()
     assert "6 min 52 s for this page; its measurements 1 min 0 s of one core" in page
@@ -173,7 +173,7 @@ def test_a_page_needs_a_claim_and_a_figure_its_picture_or_a_reason(tmp_path, exa
 
 
 def test_intervals_and_times_in_words():
-    checks = [near("a", 0.5, 0.25), at_least("a", 0.9), at_most("a", 1e-6), Check("a", 10, 10)]
+    checks = [within("a", 0.5, 0.25), at_least("a", 0.9), at_most("a", 1e-6), Check("a", 10, 10)]
     assert [interval_text(one) for one in checks] == ["0.25 to 0.75", "at least 0.9", "at most 1e-6", "exactly 10"]
     times = [duration_text(one) for one in (0.04, 12.2, 59.7, 245, 7381)]
     assert times == ["0.0 s", "12 s", "1 min 0 s", "4 min 5 s", "2 h 3 min"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from functools import partial
 
-from polyrelu.claims import Claim, Quantity, Standing, Verdict, at_least, at_most, filled, near
+from polyrelu.claims import Claim, Quantity, Standing, Verdict, at_least, at_most, filled, within
 from polyrelu.claims.errata import sizes
 
 
@@ -24,13 +24,13 @@ CLAIMS: tuple[Claim, ...] = (
         published="α²I; robust accuracy 1.0 at .30",
         settings="Exact radii of F, 6+4 clusters, α = .1, D = 1000, 20 000 points; the same at both sizes.",
         experiment="errata.averages.noise_covariance",
-        checks=(near(Quantity("accuracy of F at .30", covariance="covariance α²I"), 1.0, 0.02),),
+        checks=(within(Quantity("accuracy of F at .30", covariance="covariance α²I"), 1.0, 0.02),),
         why=(
-            near(Quantity("accuracy of F at .30", covariance="covariance α²I/D"), 1.0, 0.02),
-            near(Quantity("10% quantile of F's radius", covariance="covariance α²I/D"), 0.312, 0.002),
-            near(Quantity("90% quantile of F's radius", covariance="covariance α²I/D"), 0.320, 0.002),
-            near(Quantity("10% quantile of F's radius", covariance="covariance α²I"), 0.188, 0.01),
-            near(Quantity("90% quantile of F's radius", covariance="covariance α²I"), 0.440, 0.01),
+            within(Quantity("accuracy of F at .30", covariance="covariance α²I/D"), 1.0, 0.02),
+            within(Quantity("10% quantile of F's radius", covariance="covariance α²I/D"), 0.312, 0.002),
+            within(Quantity("90% quantile of F's radius", covariance="covariance α²I/D"), 0.320, 0.002),
+            within(Quantity("10% quantile of F's radius", covariance="covariance α²I"), 0.188, 0.01),
+            within(Quantity("90% quantile of F's radius", covariance="covariance α²I"), 0.440, 0.01),
         ),
         reason="The published curve needs α²I/D. With α²I as the posters print it, a tenth of the points of F would "
         "break at .19 already and another tenth hold beyond .44.",
@@ -49,9 +49,9 @@ CLAIMS: tuple[Claim, ...] = (
         experiment="errata.averages.one_direction",
         checks=(at_most("accuracy of F at 1.5/√K, best common direction", 0.05, 0.0),),
         why=(
-            near("accuracy of F at 1.5/√K, best common direction", 0.4, 0.01),
+            within("accuracy of F at 1.5/√K, best common direction", 0.4, 0.01),
             at_most("accuracy of F at 1.5/√K, x − y r d0", 0.01),
-            near("radius in 1/√K at which one direction makes F = 0 at every centre", 10 / math.sqrt(24), 1e-6),
+            within("radius in 1/√K at which one direction makes F = 0 at every centre", 10 / math.sqrt(24), 1e-6),
         ),
         reason="No common direction takes more than one class below √(K/(K1K2)), about 2/√K; there F is 0, not wrong. "
         "The statement holds with the sign of the label: x − y r d0.",
@@ -68,12 +68,12 @@ CLAIMS: tuple[Claim, ...] = (
             dim=sizes.UNIT_AVERAGES,
         ),
         experiment="errata.averages.unit_averages",
-        checks=tuple(near(_radius(sign, "unit averages", "6+4"), 0.3162, 1e-3) for sign in ("positive", "negative")),
+        checks=tuple(within(_radius(sign, "unit averages", "6+4"), 0.3162, 1e-3) for sign in ("positive", "negative")),
         why=(
-            near(_radius("positive", "unit averages", "6+4"), 1 / math.sqrt(12), 1e-5),
-            near(_radius("negative", "unit averages", "6+4"), 1 / math.sqrt(8), 1e-5),
-            *(near(_radius(sign, "sums", "6+4"), 10**-0.5, 1e-5) for sign in ("positive", "negative")),
-            *(near(_radius(sign, "unit averages", "5+5"), 10**-0.5, 1e-5) for sign in ("positive", "negative")),
+            within(_radius("positive", "unit averages", "6+4"), 1 / math.sqrt(12), 1e-5),
+            within(_radius("negative", "unit averages", "6+4"), 1 / math.sqrt(8), 1e-5),
+            *(within(_radius(sign, "sums", "6+4"), 10**-0.5, 1e-5) for sign in ("positive", "negative")),
+            *(within(_radius(sign, "unit averages", "5+5"), 10**-0.5, 1e-5) for sign in ("positive", "negative")),
         ),
         reason="F must be read with sums. Unit vectors move the break to 1/√(2 K_own), .289 and .354 for 6+4; only for "
         "K1 = K2 are both readings the same.",
@@ -93,9 +93,9 @@ CLAIMS: tuple[Claim, ...] = (
             "start.",
         },
         experiment="errata.averages.averaging_starts",
-        checks=(near(Quantity("mean cosine to own centres", start="start 1/√d"), 0.447, 0.04),),
+        checks=(within(Quantity("mean cosine to own centres", start="start 1/√d"), 0.447, 0.04),),
         why=(
-            near(Quantity("mean cosine to own centres", start="start 1e-5"), 0.447, 0.02),
+            within(Quantity("mean cosine to own centres", start="start 1e-5"), 0.447, 0.02),
             at_most(Quantity("mean cosine to own centres", start="start 1/√d"), 0.15),
             *(at_least(Quantity("training accuracy", start=start), 0.95) for start in ("start 1e-5", "start 1/√d")),
         ),
@@ -117,7 +117,7 @@ CLAIMS: tuple[Claim, ...] = (
             "400 test points.",
         },
         experiment="errata.averages.summed_readout",
-        checks=(near("accuracy of the summed read-out at .6√d", 1.0, 0.02),),
+        checks=(within("accuracy of the summed read-out at .6√d", 1.0, 0.02),),
         why=(
             at_most("accuracy of the summed read-out at .6√d", 0.05),
             at_least("accuracy of the largest-logit read-out at .6√d", 0.9),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from polyrelu.claims import Claim, Quantity, Standing, Verdict, at_least, at_most, filled, near
+from polyrelu.claims import Claim, Quantity, Standing, Verdict, at_least, at_most, filled, within
 from polyrelu.claims.errata import sizes
 
 contradiction = partial(Claim, standing=Standing.PRINTED, expects=Verdict.ARTEFACT)  # if not said otherwise
@@ -24,10 +24,10 @@ CLAIMS: tuple[Claim, ...] = (
             neurons=sizes.IMAGE_NEURONS,
         ),
         experiment="errata.formulas.degree_of_image_nets",
-        checks=(near(Quantity("degree in x", net="image nets", p=4), 4.0, 1e-6),),
+        checks=(within(Quantity("degree in x", net="image nets", p=4), 4.0, 1e-6),),
         why=(
-            near(Quantity("degree in x", net="image nets", p=4), 1.0, 1e-9),
-            near(Quantity("degree in x", net="printed formula", p=4), 4.0, 1e-9),
+            within(Quantity("degree in x", net="image nets", p=4), 1.0, 1e-9),
+            within(Quantity("degree in x", net="printed formula", p=4), 4.0, 1e-9),
         ),
         reason="Scaling the centred image by c scales the logits by c and not by c^p, so results on images are about "
         "another function of x than the theorems.",
@@ -41,10 +41,10 @@ CLAIMS: tuple[Claim, ...] = (
         published="degree 1",
         settings=filled("F^(3) and a random net with p = 3, D = {dim}.", dim=sizes.DEGREE),
         experiment="errata.formulas.degree_of_centres",
-        checks=(near(Quantity("degree in x", net="F^(p)", p=3), 1.0, 1e-6),),
+        checks=(within(Quantity("degree in x", net="F^(p)", p=3), 1.0, 1e-6),),
         why=(
-            near(Quantity("degree in x", net="F^(p)", p=3), 3.0, 1e-9),
-            near(Quantity("degree in x", net="random net", p=3), 3.0, 1e-9),
+            within(Quantity("degree in x", net="F^(p)", p=3), 3.0, 1e-9),
+            within(Quantity("degree in x", net="random net", p=3), 3.0, 1e-9),
         ),
         reason="Read p-homogeneous: for p > 1 neither F^(p) nor any of the nets is 1-homogeneous.",
     ),
@@ -57,8 +57,8 @@ CLAIMS: tuple[Claim, ...] = (
         published="10 times",
         settings="Arithmetic on two printed numbers; the same at both sizes.",
         experiment="errata.formulas.margin_ratio",
-        checks=(near("ratio of the printed margins", 10.0, 0.5),),
-        why=(near("ratio of the printed margins", 6.67, 0.01), at_most("largest by rounding", 7.2)),
+        checks=(within("ratio of the printed margins", 10.0, 0.5),),
+        why=(within("ratio of the printed margins", 6.67, 0.01), at_most("largest by rounding", 7.2)),
         reason="The two numbers give 6.7, and whatever they were rounded from at most 7.2.",
     ),
     contradiction(
@@ -100,8 +100,8 @@ CLAIMS: tuple[Claim, ...] = (
         ),
         experiment="errata.formulas.largest_delta",
         checks=(
-            near(Quantity("accuracy at δ = √2 minus clean accuracy", alpha=3), 0.0, 1e-9),
-            near(Quantity("accuracy at δ = √2 minus clean accuracy", alpha=0.7), 0.0, 1e-9),
+            within(Quantity("accuracy at δ = √2 minus clean accuracy", alpha=3), 0.0, 1e-9),
+            within(Quantity("accuracy at δ = √2 minus clean accuracy", alpha=0.7), 0.0, 1e-9),
             at_least(Quantity("clean accuracy minus the bound at δ = √2", alpha=0.7), 0.0),
         ),
         reason="Both readings are right: at δ = √2 the statement is about clean accuracy, and holds.",
@@ -132,8 +132,8 @@ CLAIMS: tuple[Claim, ...] = (
             sizes.STARTING_LOSS,
         ),
         experiment="errata.formulas.starting_loss",
-        checks=(near("mean of ½(y − f)² at the start", 1.0, 0.02),),
-        why=(near("mean of ½(y − f)² at the start", 0.5, 1e-6), near("mean of (y − f)²", 1.0, 1e-6)),
+        checks=(within("mean of ½(y − f)² at the start", 1.0, 0.02),),
+        why=(within("mean of ½(y − f)² at the start", 0.5, 1e-6), within("mean of (y − f)²", 1.0, 1e-6)),
         reason="The mean of ½(y − f)² is .5 at f = 0; 1.0 is what the mean of (y − f)², without the ½, gives.",
     ),
     contradiction(

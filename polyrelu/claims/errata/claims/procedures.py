@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from polyrelu.claims import Check, Claim, Quantity, Standing, Verdict, at_least, at_most, filled, near
+from polyrelu.claims import Check, Claim, Quantity, Standing, Verdict, at_least, at_most, filled, within
 from polyrelu.claims.errata import sizes
 
 contradiction = partial(Claim, standing=Standing.PRINTED, expects=Verdict.ARTEFACT)  # if not said otherwise
@@ -24,9 +24,9 @@ CLAIMS: tuple[Claim, ...] = (
             "the published attack.",
         },
         experiment="errata.procedures.beyond_half_gap",
-        checks=(near("robust accuracy at .75", 1.0, 0.02),),
+        checks=(within("robust accuracy at .75", 1.0, 0.02),),
         why=(
-            near("reported by the published attack at .75", 1.0, 0.02),
+            within("reported by the published attack at .75", 1.0, 0.02),
             at_most("robust accuracy at .75", 0.02),
             at_least("certified at .66", 0.9),
         ),
@@ -47,8 +47,11 @@ CLAIMS: tuple[Claim, ...] = (
             sizes.START_DISTANCE,
         ),
         experiment="errata.procedures.distance_at_start",
-        checks=(near("distance at the start", 0.53, 0.05),),
-        why=(near("distance at the start", 1.0, 1e-6), near("reported by an ascent of 100 steps of .01", 0.53, 0.1)),
+        checks=(within("distance at the start", 0.53, 0.05),),
+        why=(
+            within("distance at the start", 1.0, 1e-6),
+            within("reported by an ascent of 100 steps of .01", 0.53, 0.1),
+        ),
         reason="The distance is 1 at every centre. How long the source climbed is not printed; an ascent from random "
         "unit vectors is a lower bound, and after 100 steps of .01 it stands at about .52.",
     ),
@@ -67,9 +70,9 @@ CLAIMS: tuple[Claim, ...] = (
         experiment="errata.procedures.guarded_distance",
         checks=(at_most("true distance", 1e-4, 1.1e-5),),
         why=(
-            near("true distance", 0.027, 1e-3),
+            within("true distance", 0.027, 1e-3),
             Check("reported by the published estimator", 5e-6, 1e-4),
-            near("reported without the guard", 0.027, 1e-3),
+            within("reported without the guard", 0.027, 1e-3),
         ),
         reason="The mean over the batch makes gradients so small that the guard 1e-7 in the step stops the ascent: a "
         "net that is 3 % off at one centre is reported at 2e-5 to 6e-5. Without the guard the same ascent finds the "
@@ -112,11 +115,11 @@ CLAIMS: tuple[Claim, ...] = (
             points=sizes.SAME_CLASSIFIER,
         ),
         experiment="errata.procedures.same_classifier",
-        checks=tuple(near(Quantity("robust accuracy at .8", p=p), 1.0, 0.02) for p in (1, 4)),
+        checks=tuple(within(Quantity("robust accuracy at .8", p=p), 1.0, 0.02) for p in (1, 4)),
         why=(
             *(at_most(Quantity("robust accuracy at .8", p=p), 0.02) for p in (1, 4)),
             *(at_least(Quantity("reported by APGD on the cross-entropy at .8", p=p), 0.98) for p in (1, 4)),
-            near("true rise from p = 1 to 4", 0.0, 2e-3),
+            within("true rise from p = 1 to 4", 0.0, 2e-3),
             at_least("rise it reports from p = 1 to 4", 0.02),
         ),
         reason="All p are the same classifier here, with the same radius of .70. The attack reports over .9, and more "

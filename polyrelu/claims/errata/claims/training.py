@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from functools import partial
 
-from polyrelu.claims import Claim, Quantity, Standing, Verdict, at_least, at_most, filled, near
+from polyrelu.claims import Claim, Quantity, Standing, Verdict, at_least, at_most, filled, within
 from polyrelu.claims.errata import sizes
 
 BROKEN = "share broken by one z of length 3√(d/k)"
@@ -30,7 +30,7 @@ CLAIMS: tuple[Claim, ...] = (
         experiment="errata.training.power_between",
         checks=(at_most("radius of F^(2.5) at a centre", 0.70),),
         why=(
-            near("radius of F^(2.5) at a centre", math.sqrt(0.5), 1e-6),
+            within("radius of F^(2.5) at a centre", math.sqrt(0.5), 1e-6),
             at_least("median radius of the net, p = 2.5", 0.68),
             at_least("median cosine of its neurons to a centre", 0.99),
             at_least("centres learned", 10),
@@ -54,7 +54,7 @@ CLAIMS: tuple[Claim, ...] = (
         checks=tuple(at_most(Quantity("distance without c", loss=loss), 0.1) for loss in ("exp", "logistic")),
         why=(
             at_most(Quantity("distance without c", loss="squared"), 0.1),
-            near(Quantity("the best c", loss="squared"), 1.0, 0.1),
+            within(Quantity("the best c", loss="squared"), 1.0, 0.1),
             *(at_least(Quantity("distance without c", loss=loss), 4.0) for loss in ("exp", "logistic")),
             *(at_most(Quantity("distance with the best c", loss=loss), 0.05) for loss in ("exp", "logistic")),
         ),
@@ -79,8 +79,8 @@ CLAIMS: tuple[Claim, ...] = (
             check
             for p in (1, 3)
             for check in (
-                near(Quantity("median radius at α = .1 minus at .01", p=p), 0.0, 0.01),
-                near(Quantity("median radius over all repeats minus over half", p=p), 0.0, 0.01),
+                within(Quantity("median radius at α = .1 minus at .01", p=p), 0.0, 0.01),
+                within(Quantity("median radius over all repeats minus over half", p=p), 0.0, 0.01),
             )
         ),
         reason="It does not matter which of them was run: the radius at which half of the points break moves by less "
@@ -126,8 +126,8 @@ CLAIMS: tuple[Claim, ...] = (
             check
             for where in ({"p": p, "split": "validation minus test"} for p in (1, 4))
             for check in (
-                near(Quantity("accuracy", **where), 0.0, 0.005),
-                *(near(Quantity(ROBUST, radius=radius, **where), 0.0, 0.03) for radius in CURVE),
+                within(Quantity("accuracy", **where), 0.0, 0.005),
+                *(within(Quantity(ROBUST, radius=radius, **where), 0.0, 0.03) for radius in CURVE),
             )
         ),
         reason="It does not matter: the same nets do as well on the images that nobody looked at.",
@@ -147,15 +147,16 @@ CLAIMS: tuple[Claim, ...] = (
         },
         experiment="errata.training.parity_or_digits",
         checks={
-            "quick": tuple(near(Quantity("parity minus ten digits", radius=radius), 0.0, 0.02) for radius in CURVE),
+            "quick": tuple(within(Quantity("parity minus ten digits", radius=radius), 0.0, 0.02) for radius in CURVE),
             "paper": tuple(
-                near(Quantity(ROBUST, radius=radius, task="parity"), share, 0.03) for radius, share in CURVE.items()
+                within(Quantity(ROBUST, radius=radius, task="parity"), share, 0.03) for radius, share in CURVE.items()
             ),
         },
         why={
             "quick": (at_most(Quantity("parity minus ten digits", radius=0.05), -0.02),),
             "paper": tuple(
-                near(Quantity(ROBUST, radius=radius, task="ten digits"), share, 0.03) for radius, share in CURVE.items()
+                within(Quantity(ROBUST, radius=radius, task="ten digits"), share, 0.03)
+                for radius, share in CURVE.items()
             ),
         },
         reason="The curve is that of the ten digits; parity gives other values.",

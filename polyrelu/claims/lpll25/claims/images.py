@@ -8,7 +8,16 @@ from typing import Any
 
 from polyrelu.claims import Check, Claim, Profile, Quantity, Standing, at_least, at_most
 from polyrelu.claims.lpll25 import FIG3_IMAGES, sizes
-from polyrelu.claims.lpll25.sizes import ODDS, OWN, READ_OUT, STRONGEST, SUM, TEN, TWO, ImageTask
+from polyrelu.claims.lpll25.sizes import (
+    ODDS_READ_OUT,
+    OWN_LOSS_PGD,
+    READ_OUT_PGD,
+    STRONGEST,
+    SUM_READ_OUT,
+    TEN_LABELS,
+    TWO_LABELS,
+    ImageTask,
+)
 
 ATTACK = "pixels in [0, 1], l2, 40 steps of PGD, and our strongest attack on the read-out at one radius"
 DIGITS = (
@@ -29,27 +38,27 @@ SMALL = "At quick size only the order is compared. "
 WEAK = "Only the order is compared: this net is far weaker than the published one."
 
 
-def _gain(attack: str, radius: float, readout: str = ODDS) -> Quantity:
+def _gain(attack: str, radius: float, readout: str = ODDS_READ_OUT) -> Quantity:
     return Quantity("gain by ten labels", attack=attack, radius=radius, readout=readout)
 
 
 def _head(name: str, labels: str) -> Quantity:
-    return Quantity(name, head=f"head with {labels}", net=TEN)
+    return Quantity(name, head=f"head with {labels}", net=TEN_LABELS)
 
 
 def _order(task: str, *radii: float) -> dict[Profile, tuple[Check, ...]]:
     """Ten labels gain: on the digits at .4, found over three seeds .19 to .29 and .12 to .21; at published radii."""
-    ten, two = (FIG3_IMAGES[task][net] for net in (TEN, TWO))
+    ten, two = (FIG3_IMAGES[task][net] for net in (TEN_LABELS, TWO_LABELS))
     return {
-        "quick": (at_least(_gain(OWN, 0.4), 0.1), at_least(_gain(STRONGEST, 0.4), 0.05)),
-        "paper": tuple(at_least(_gain(OWN, r), 0.0, ten[r] - two[r]) for r in radii),
+        "quick": (at_least(_gain(OWN_LOSS_PGD, 0.4), 0.1), at_least(_gain(STRONGEST, 0.4), 0.05)),
+        "paper": tuple(at_least(_gain(OWN_LOSS_PGD, r), 0.0, ten[r] - two[r]) for r in radii),
     }
 
 
 def _small(task: ImageTask) -> dict[str, Any]:
     """Whatever is attacked."""
     strongest = _gain(STRONGEST, task.radius)
-    weaker = (at_least(_gain(attack, r), 0.0) for attack in (OWN, READ_OUT) for r in task.radii)
+    weaker = (at_least(_gain(attack, r), 0.0) for attack in (OWN_LOSS_PGD, READ_OUT_PGD) for r in task.radii)
     return {"checks": (*weaker, at_least(strongest, 0.0)), "shown": strongest, "reason": WEAK}
 
 
@@ -92,8 +101,8 @@ CLAIMS: tuple[Claim, ...] = (
         standing=Standing.SECONDARY,
         published="38 against 7 % at radius .4 with own losses; ten labels less robust when the read-out is attacked",
         checks=(
-            at_least(_gain(OWN, 0.4, SUM), 0.0),  # .15, .07, .10
-            at_most(_gain(READ_OUT, 0.4, SUM), 0.0),  # -.10, -.25, -.14
+            at_least(_gain(OWN_LOSS_PGD, 0.4, SUM_READ_OUT), 0.0),  # .15, .07, .10
+            at_most(_gain(READ_OUT_PGD, 0.4, SUM_READ_OUT), 0.0),  # -.10, -.25, -.14
         ),
         reason="The sum gives the logits of unlikely classes as much weight as that of the likeliest: on the digits "
         "it is a worse classifier already of clean images. The odds, which are what the net believes, keep the order "
@@ -111,12 +120,12 @@ CLAIMS: tuple[Claim, ...] = (
             for profile, words in HALVES.items()
         },
         checks=(
-            at_least(_head("own minus other", TWO), 0.1),  # .27, .25, .20
-            at_least(_head("own minus other", TEN), 0.3),  # .54, .52, .55
-            at_least(_head("groups nearest to their own class", TEN), 8),  # 10, 9, 10
+            at_least(_head("own minus other", TWO_LABELS), 0.1),  # .27, .25, .20
+            at_least(_head("own minus other", TEN_LABELS), 0.3),  # .54, .52, .55
+            at_least(_head("groups nearest to their own class", TEN_LABELS), 8),  # 10, 9, 10
         ),
         reason="A group whose three neurons start on the wrong side of all features stays there, as in the rerun.",
-        shown=_head("own minus other", TEN),
+        shown=_head("own minus other", TEN_LABELS),
     ),
     said(
         id="C16",

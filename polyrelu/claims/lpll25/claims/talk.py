@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from polyrelu.claims import PROFILES, Claim, Quantity, Standing, at_least, at_most, filled, near
+from polyrelu.claims import PROFILES, Claim, Quantity, Standing, at_least, at_most, filled, within
 from polyrelu.claims.lpll25 import sizes
 
 TALK = "slides of a talk by Jian Li (2024)"
@@ -84,8 +84,8 @@ CLAIMS: tuple[Claim, ...] = (
         },
         experiment="ll20.margins.sample_radii",
         checks=(
-            near(Quantity("median radius over |x|", p=1), 0.316, 0.02),
-            near(Quantity("median radius over |x|", p=3), 0.70, 0.02),
+            within(Quantity("median radius over |x|", p=1), 0.316, 0.02),
+            within(Quantity("median radius over |x|", p=3), 0.70, 0.02),
         ),
     ),
 )

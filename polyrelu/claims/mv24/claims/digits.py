@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from polyrelu.claims import PROFILES, Check, Claim, Profile, Quantity, Standing, at_least, at_most, near
+from polyrelu.claims import PROFILES, Check, Claim, Profile, Quantity, Standing, at_least, at_most, within
 from polyrelu.claims.mv24 import FIRST_RANKS, LAST_RANKS, TABLE1, sizes
 from polyrelu.claims.mv24.sizes import HEAD_POWERS as POWERS
 
@@ -47,7 +47,7 @@ parity = partial(Claim, paper="MV24", standing=Standing.UNKNOWN, settings=PARITY
 def _published(norm: str) -> tuple[Check, ...]:
     """The published table in one norm."""
     return tuple(
-        near(Quantity("robust accuracy", side="APGD-CE on all images", norm=norm, radius=r, p=p), share, 0.03)
+        within(Quantity("robust accuracy", side="APGD-CE on all images", norm=norm, radius=r, p=p), share, 0.03)
         for (kind, r), row in TABLE1.items()
         if kind == norm
         for p, share in zip(POWERS, row, strict=True)
@@ -60,7 +60,7 @@ def _strongest(what: str, radius: float, norm: str = "l∞") -> Quantity:
 
 
 def _by_power(name: str, numbers: tuple[float, ...], share: float) -> tuple[Check, ...]:
-    return tuple(near(Quantity(name, p=p), value, share * value) for p, value in zip(POWERS, numbers, strict=True))
+    return tuple(within(Quantity(name, p=p), value, share * value) for p, value in zip(POWERS, numbers, strict=True))
 
 
 CLAIMS: tuple[Claim, ...] = (
@@ -72,7 +72,7 @@ CLAIMS: tuple[Claim, ...] = (
         checks={
             "quick": (
                 *(
-                    near(Quantity("robust accuracy", side="strongest attack", norm="l∞", radius=r, p=p), share, 0.12)
+                    within(Quantity("robust accuracy", side="strongest attack", norm="l∞", radius=r, p=p), share, 0.12)
                     for r, row in SMALL.items()
                     for p, share in zip(POWERS, row, strict=True)
                 ),
@@ -106,7 +106,7 @@ CLAIMS: tuple[Claim, ...] = (
                 at_most("accuracy, largest minus smallest", 0.015),
             ),
             "paper": tuple(
-                near(Quantity("accuracy", p=p), share, 0.005)
+                within(Quantity("accuracy", p=p), share, 0.005)
                 for p, share in zip(POWERS, (0.981, 0.982, 0.981, 0.9805), strict=True)
             ),
         },
@@ -161,7 +161,7 @@ CLAIMS: tuple[Claim, ...] = (
             "quick": (at_least("stable rank at the start, smallest step in p", 0.3),),
             "paper": (
                 *_by_power("stable rank at the start", FIRST_RANKS, 0.15),
-                near(Quantity("stable rank after an epoch", p=4), 4.0, 0.6),
+                within(Quantity("stable rank after an epoch", p=4), 4.0, 0.6),
             ),
         },
     ),
@@ -203,13 +203,13 @@ CLAIMS: tuple[Claim, ...] = (
         experiment="mv24.digits.cosines",
         checks={
             "quick": (
-                near("mean cosine within a digit", 0.424, 0.01),
-                near("mean cosine between digits", -0.047, 0.01),
+                within("mean cosine within a digit", 0.424, 0.01),
+                within("mean cosine between digits", -0.047, 0.01),
                 at_least("digits nearer to themselves than to any other", 10),
             ),
             "paper": (
                 at_least("mean cosine within a digit", 0.2),
-                near("mean cosine between digits", 0.0, 0.1),
+                within("mean cosine between digits", 0.0, 0.1),
                 at_least("digits nearer to themselves than to any other", 10),
             ),
         },
@@ -229,8 +229,8 @@ CLAIMS: tuple[Claim, ...] = (
         experiment="mv24.digits.scaled_inputs",
         checks={
             profile: (
-                near(Quantity("degree of the features in x", normalised=False), 4.0, 1e-3),
-                near(Quantity("degree of the features in x", normalised=True), 1.0, 1e-3),
+                within(Quantity("degree of the features in x", normalised=False), 4.0, 1e-3),
+                within(Quantity("degree of the features in x", normalised=True), 1.0, 1e-3),
                 at_most(Quantity("accuracy on scaled images", scale=0.1, normalised=False), 0.85),
                 *(
                     at_least(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from functools import partial
 
-from polyrelu.claims import Check, Claim, Key, Quantity, Standing, Verdict, at_least, at_most, filled, near
+from polyrelu.claims import Check, Claim, Key, Quantity, Standing, Verdict, at_least, at_most, filled, within
 from polyrelu.claims.mv24 import sizes
 from polyrelu.claims.setups.sizes import SIX_FOUR
 
@@ -33,7 +33,7 @@ def expected(quantity: Key, value: float, tolerance: float) -> Check:
 
 def _slopes(value: float, tolerance: float, **where: int) -> tuple[Check, ...]:
     name = "slope of log r50 against log K"
-    return tuple(near(Quantity(name, side=side, **where), value, tolerance) for side in ("proven", "attacked"))
+    return tuple(within(Quantity(name, side=side, **where), value, tolerance) for side in ("proven", "attacked"))
 
 
 CLAIMS: tuple[Claim, ...] = (
@@ -83,7 +83,7 @@ CLAIMS: tuple[Claim, ...] = (
             check
             for K in (10, 20)
             for check in (
-                near(Quantity("r50 along d0", K=K), K**-0.5, 0.01 * K**-0.5),
+                within(Quantity("r50 along d0", K=K), K**-0.5, 0.01 * K**-0.5),
                 at_most(Quantity("largest distance from the Gaussian formula", K=K), 0.02),
                 at_most(Quantity("largest excess over the printed bound", K=K), 0.0),
             )
@@ -117,7 +117,7 @@ CLAIMS: tuple[Claim, ...] = (
             for p in (3, 4)
             for check in (
                 Check(Quantity("least r50, proven", p=p), HALF_GAP - 0.02, HALF_GAP, HALF_GAP),
-                near(Quantity("largest r50, attacked", p=p), HALF_GAP, 0.02),
+                within(Quantity("largest r50, attacked", p=p), HALF_GAP, 0.02),
                 *_slopes(0.0, 0.01, p=p),
                 at_least(Quantity("least proven accuracy above the bound", p=p), 0.0),
             )
@@ -209,7 +209,7 @@ CLAIMS: tuple[Claim, ...] = (
         checks=(
             *(at_least(Quantity("clean accuracy", of=name), 1.0, published=1.0) for name in ("F^(3)", "f*")),
             *(
-                near(Quantity("r50", of=name, side=side), 0.70, 0.01, published=HALF_GAP)
+                within(Quantity("r50", of=name, side=side), 0.70, 0.01, published=HALF_GAP)
                 for name in ("F^(3)", "f*")
                 for side in ("proven", "attacked")
             ),
@@ -231,11 +231,11 @@ CLAIMS: tuple[Claim, ...] = (
         experiment="mv24.attacks.starts",
         checks=(
             at_least(Quantity("true accuracy", p=3, radius=0.85), 0.95, published=1.0),
-            near(Quantity("r50", p=3, side="attacked"), 0.92, 0.03),
+            within(Quantity("r50", p=3, side="attacked"), 0.92, 0.03),
         ),
         why=(
             # .89 at α = .1, .96 at the code's α = .01: between them
-            near(Quantity("r50", p=3, attack="published"), 0.92, 0.06),
+            within(Quantity("r50", p=3, attack="published"), 0.92, 0.06),
             at_least(Quantity("accuracy", p=3, radius=0.75, attack="published"), 0.95, published=1.0),
             at_least(Quantity("accuracy", p=3, radius=0.85, attack="published"), 0.8, published=1.0),
             at_least(Quantity("r50", p=4, attack="published"), 0.93),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from functools import partial
 
-from polyrelu.claims import Check, Claim, Profile, Quantity, Standing, Verdict, at_least, at_most, filled, near
+from polyrelu.claims import Check, Claim, Profile, Quantity, Standing, Verdict, at_least, at_most, filled, within
 from polyrelu.claims.mv24 import CENTRE_DISTANCE, RELU_DISTANCE, Curve, sizes
 from polyrelu.claims.setups.sizes import SIX_FOUR
 
@@ -70,7 +70,7 @@ def _centres(*chosen: float) -> tuple[Check, ...]:
 
 ENDS = (  # p = 1 at averages and 1/√10, p = 3 and 4 at centres and √2/2
     at_least(Quantity("cosine to class averages", p=1), 0.99),
-    near(Quantity("median radius, attacked", p=1), 10**-0.5, 0.01),
+    within(Quantity("median radius, attacked", p=1), 10**-0.5, 0.01),
     *_centres(3, 4),
 )
 
@@ -99,7 +99,7 @@ CLAIMS: tuple[Claim, ...] = (
                 at_least("distance: largest over smallest alpha", 2),
             ),
             "paper": (
-                *(near(_estimate(a), value, SPREAD.get(a, 0.1) * value) for a, value in RELU_DISTANCE.items()),
+                *(within(_estimate(a), value, SPREAD.get(a, 0.1) * value) for a, value in RELU_DISTANCE.items()),
                 Check(
                     "distance: largest over smallest alpha", 2, 4, published=RELU_DISTANCE[0.3] / RELU_DISTANCE[0.01]
                 ),
@@ -125,7 +125,7 @@ CLAIMS: tuple[Claim, ...] = (
         ),
         experiment="mv24.distances.centre_distance",
         checks={
-            profile: tuple(near(_distance(a), value, 0.03 * value) for a, value in read_off.items())
+            profile: tuple(within(_distance(a), value, 0.03 * value) for a, value in read_off.items())
             for profile, read_off in CENTRE_READ_OFF.items()
         },
         why={
@@ -161,8 +161,8 @@ CLAIMS: tuple[Claim, ...] = (
         published="cosine ≈ 1 to a class average; .41 and .5 to own centres (±.02)",
         checks=(
             at_least(Quantity("median cosine to a class average", p=1), 0.99, 1.0),
-            near(Quantity("cosine of positive neurons to the centres of their class", p=1), SQRT6, 0.02),
-            near(Quantity("cosine of negative neurons to the centres of their class", p=1), SQRT4, 0.02),
+            within(Quantity("cosine of positive neurons to the centres of their class", p=1), SQRT6, 0.02),
+            within(Quantity("cosine of negative neurons to the centres of their class", p=1), SQRT4, 0.02),
         ),
     ),
     learned(
@@ -173,7 +173,7 @@ CLAIMS: tuple[Claim, ...] = (
         published="cosine ≈ 1 to a centre; all 10 covered; about 13 neurons",
         checks=(
             at_least(Quantity("median cosine to a centre", p=3), 0.99, 1.0),
-            near(Quantity("centres covered", p=3), 10, 0),
+            within(Quantity("centres covered", p=3), 10, 0),
             Check(Quantity("neurons with 99 %", p=3), 10, 25, published=13),
         ),
         reason="How many neurons share a centre depends on the random start.",
@@ -232,11 +232,11 @@ CLAIMS: tuple[Claim, ...] = (
         "1/√12 = .289 to own centres) and breaks at 1/√20 = .224; p = 3 learns all 20 centres and holds to about √2/2.",
         where="Fig. 5",
         checks=(
-            near(Quantity("median radius, attacked", p=1), 20**-0.5, 0.01),
-            near(Quantity("cosine of positive neurons to the centres of their class", p=1), SQRT8, 0.03),
-            near(Quantity("cosine of negative neurons to the centres of their class", p=1), SQRT12, 0.03),
-            near(Quantity("median radius, certified", p=3), 0.7, 0.02),
-            near(Quantity("centres covered", p=3), 20, 0),
+            within(Quantity("median radius, attacked", p=1), 20**-0.5, 0.01),
+            within(Quantity("cosine of positive neurons to the centres of their class", p=1), SQRT8, 0.03),
+            within(Quantity("cosine of negative neurons to the centres of their class", p=1), SQRT12, 0.03),
+            within(Quantity("median radius, certified", p=3), 0.7, 0.02),
+            within(Quantity("centres covered", p=3), 20, 0),
             at_least(Quantity("median cosine to a centre", p=3), 0.99),
         ),
     ),
@@ -267,12 +267,12 @@ CLAIMS: tuple[Claim, ...] = (
         published="1.0 at .30, .51 at .32, .13 at .34, .03 at .40, from an attack, so upper bounds (±.005)",
         checks={
             "quick": (
-                near(Quantity("median radius", p=1), 10**-0.5, 0.01),
+                within(Quantity("median radius", p=1), 10**-0.5, 0.01),
                 at_least(Quantity("certified accuracy", p=1, radius=0.28), 0.95),
                 at_most(Quantity("accuracy", p=1, radius=0.35), 0.05),
             ),
             "paper": (
-                near(Quantity("median radius", p=1), 10**-0.5, 0.01),
+                within(Quantity("median radius", p=1), 10**-0.5, 0.01),
                 at_least(Quantity("certified accuracy", p=1, radius=0.3), 0.95, 1.0),
                 at_most(Quantity("accuracy", p=1, radius=0.32), 0.515, 0.51),
                 at_most(Quantity("accuracy", p=1, radius=0.34), 0.135, 0.13),
@@ -287,8 +287,8 @@ CLAIMS: tuple[Claim, ...] = (
         sentence="The trained pReLU net (p = 3) keeps robust accuracy 1 up to radius .85, beyond √2/2 = .707.",
         published="1.0 to .85, .98 at .88, .80 at .90, .40 at .93, .03-.04 from .98 (±.005)",
         checks=(
-            near(Quantity("accuracy", p=3, radius=0.75), 1.0, 0.05),
-            near(Quantity("accuracy", p=3, radius=0.85), 1.0, 0.05),
+            within(Quantity("accuracy", p=3, radius=0.75), 1.0, 0.05),
+            within(Quantity("accuracy", p=3, radius=0.85), 1.0, 0.05),
         ),
         why={
             "quick": (at_least(Quantity("accuracy by the published attack", p=3, radius=0.75), 0.75, 1.0), *TRUTH),
@@ -314,7 +314,7 @@ CLAIMS: tuple[Claim, ...] = (
         experiment="mv24.robust_accuracy.agree",
         checks=(
             *(at_most(Quantity("largest gap", p=p), 0.002) for p in (1, 3, 4)),
-            *(near(Quantity("median radius", p=p), r, 0.02) for p, r in ((1, 0.317), (3, 0.703), (4, 0.697))),
+            *(within(Quantity("median radius", p=p), r, 0.02) for p, r in ((1, 0.317), (3, 0.703), (4, 0.697))),
         ),
         shown=Quantity("largest gap", p=3),
     ),
