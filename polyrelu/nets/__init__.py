@@ -26,7 +26,7 @@ from polyrelu.nets.ideal import (
 from polyrelu.nets.initialisation import INITIALISATIONS
 from polyrelu.nets.polar import Polar, orthonormal_basis, polar_form, unit_rows
 from polyrelu.nets.polyrelu_net import PolyReLUNet, as_float64
-from polyrelu.nets.readout import ReadOut, inner_net
+from polyrelu.nets.readout import ReadOut, inner_net, logit_classes
 from polyrelu.nets.store import (
     HEAD_VERSION,
     KINDS,
@@ -71,6 +71,7 @@ __all__ = [
     "load",
     "load_about",
     "load_reference",
+    "logit_classes",
     "orthonormal_basis",
     "polar_form",
     "relu_power",

@@ -90,3 +90,9 @@ def inner_net(net: nn.Module) -> PolyReLUNet:
     require(isinstance(inner, PolyReLUNet), "net", type(inner).__name__, "a PolyReLUNet or a ReadOut of one")
     assert isinstance(inner, PolyReLUNet)
     return inner
+
+
+def logit_classes(net: nn.Module) -> Tensor:
+    """(C,): the class that each logit of `inner_net` speaks for."""
+    inner = inner_net(net)
+    return net.class_of if isinstance(net, ReadOut) else torch.arange(inner.outputs, device=inner.weight.device)

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from polyrelu.errors import InputError
-from polyrelu.nets import MLP, PolyReLUNet, ReadOut, load, save
+from polyrelu.nets import MLP, PolyReLUNet, ReadOut, load, logit_classes, save
 
 OF = (1, 0, 1, 2)
 
@@ -26,6 +26,10 @@ def test_the_largest_logit_of_each_class():
     X = torch.tensor([[2.0, 1.0, -1.0], [0.0, 3.0, 1.0]], dtype=torch.float64)
     torch.testing.assert_close(read(X), torch.tensor([[8.0, 1.0], [1.0, 27.0]], dtype=torch.float64))
     assert (read.dim, read.outputs, read.dtype) == (3, 2, torch.float64)
+
+
+def test_the_class_of_each_logit():
+    assert logit_classes(ReadOut(head(), OF)).tolist() == list(OF) and logit_classes(head()).tolist() == [0, 1, 2, 3]
 
 
 def test_only_the_winner_has_a_gradient():

@@ -10,23 +10,8 @@ from polyrelu.robust.attacks.convex_concave import ConvexConcave
 from polyrelu.robust.attacks.decision import DecisionScore, decision_attack
 from polyrelu.robust.attacks.pgd import PGD, FrankWolfe, PublishedPGD
 from polyrelu.robust.attacks.starts import Anchor, LikeliestRivals, Nearest, Random, Start, Towards, Zero
+from polyrelu.robust.attacks.table import ATTACKS, STRONGEST
 from polyrelu.robust.attacks.task import CROSS_ENTROPY, EXPONENTIAL, MARGIN, TARGETED, AttackTask, Loss
-
-ATTACKS: dict[str, Attack] = {
-    "pgd": PGD(),
-    "apgd-ce": APGD(loss=CROSS_ENTROPY),
-    "apgd-margin": APGD(loss=MARGIN),
-    "apgd-targeted": APGD(loss=TARGETED),
-    "apgd-sparse": SparseAPGD(),
-    "frank-wolfe": FrankWolfe(),
-    "boundary": BoundaryWalk(),
-    "carlini-wagner": CarliniWagner(starts=(Zero(), Towards())),
-    "universal": UniversalDirection(),
-    "centre": CentreToCentre(),
-    "convex-concave": ConvexConcave(),
-    "published": PublishedPGD(),
-}
-
 
 __all__ = [
     "APGD",
@@ -35,6 +20,7 @@ __all__ = [
     "EXPONENTIAL",
     "MARGIN",
     "PGD",
+    "STRONGEST",
     "TARGETED",
     "Anchor",
     "AtRadius",

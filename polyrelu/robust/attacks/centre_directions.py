@@ -27,6 +27,7 @@ class CentreAttack(MinimalAttack):
     centres: Tensor | None = None
     labels: Tensor | None = None
     samples: int = 64
+    needs_other_class = True
 
     def __post_init__(self) -> None:
         super().__post_init__()

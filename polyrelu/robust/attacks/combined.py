@@ -10,10 +10,9 @@ import torch
 from torch import Tensor
 
 from polyrelu.checks import checked
-from polyrelu.robust.attacks.apgd import APGD
 from polyrelu.robust.attacks.contract import Attack, Box, MinimalAttack, RadiusAttack
-from polyrelu.robust.attacks.pgd import FrankWolfe
-from polyrelu.robust.attacks.starts import Anchor, LikeliestRivals, Nearest, Towards, Zero
+from polyrelu.robust.attacks.starts import Anchor
+from polyrelu.robust.attacks.table import ATTACKS, STRONGEST
 from polyrelu.robust.attacks.task import AttackTask, BestFound, first_crossing, shrink
 from polyrelu.robust.core.margin import Score, check_points
 from polyrelu.robust.core.norms import check_norm
@@ -35,6 +34,11 @@ class Adapter(Attack):
     def targeted(self) -> bool:
         """As the attack is."""
         return self.attack.targeted
+
+    @property
+    def needs_other_class(self) -> bool:
+        """If the attack does."""
+        return self.attack.needs_other_class
 
     def anchors(self, task: AttackTask) -> Iterator[Anchor]:
         """Those of the attack."""
@@ -80,25 +84,6 @@ class AtRadius(Adapter, RadiusAttack):
         task.margin(free.best.Z)
 
 
-def cascade(norm: float) -> tuple[RadiusAttack, ...]:
-    """Cheap searches first; Auto-PGD late, as the better one at kinks, but not for l1, where it moves single pixels.
-
-    On two-layer nets trained on MNIST the first search, four steps towards one rival, finds all but a few of the points
-    that APGD-CE, APGD-T and FAB-T find together; the others are there for those few, and for nets with more bends. Two
-    of them begin at data of the other classes: where neurons are silent at x, as those of the other centres are for
-    p > 2, the gradient at x knows nothing of them.
-    """
-    three = (LikeliestRivals(3),)
-    last = FrankWolfe(steps=40, starts=three) if norm == 1 else APGD(steps=60, starts=three)
-    return (
-        FrankWolfe(steps=4, starts=(LikeliestRivals(1),)),
-        FrankWolfe(steps=6, starts=(Zero(),)),
-        FrankWolfe(steps=10, starts=(Nearest(),)),
-        last,
-        FrankWolfe(steps=6, starts=(Towards(4),)),
-    )
-
-
 @checked
 def strongest(
     net: Score,
@@ -111,7 +96,9 @@ def strongest(
     pool: PoolSource | None = None,
     seed: int = 0,
 ) -> AttackResult:
-    """Is there a wrong point within ``radius`` of each row of X (n, D)? Every search targets margins f_y - f_c.
+    """Is there a wrong point within ``radius`` of each row of X (n, D)? Asks the attacks of `STRONGEST` in turn.
+
+    Each sees the points that those before it did not break.
 
     Parameters
     ----------
@@ -126,13 +113,18 @@ def strongest(
     pool = LabelledRows(pool.rows().to(X), pool.y.to(y))  # read once
     radius = torch.as_tensor(radius, dtype=torch.float64)
     radius = radius.expand(len(X)) if radius.ndim == 0 else radius
-    first, *others = cascade(check_norm(norm))
-    found = first(net, X, y, radius=radius, norm=norm, bounds=bounds, pool=pool, seed=seed)
-    perturbation, size, evaluations = found.perturbation, found.radius, found.evaluations
-    for attack in others if len(set(pool.y.tolist())) > 1 else others[:-1]:
-        left = size.isinf().nonzero()[:, 0]
+    norm, alone = check_norm(norm), len(set(pool.y.tolist())) == 1
+    perturbation, evaluations = torch.zeros_like(X), 0
+    size = torch.full((len(X),), torch.inf, dtype=torch.float64, device=X.device)
+    for name, norms in STRONGEST.items():
+        attack, left = ATTACKS[name], size.isinf().nonzero()[:, 0]
         if not len(left):
             break
+        if norm not in norms or (alone and attack.needs_other_class):
+            continue
+        if isinstance(attack, MinimalAttack):
+            attack = AtRadius(attack)
+        assert isinstance(attack, RadiusAttack)
         more = attack(net, X[left], y[left], radius=radius[left], norm=norm, bounds=bounds, pool=pool, seed=seed)
         perturbation[left], size[left], evaluations = more.perturbation, more.radius, evaluations + more.evaluations
     return AttackResult(perturbation, size, evaluations)

@@ -4,8 +4,9 @@ An attack's own file says where to begin (`anchors`) and how to step (`search`).
 owns the rest: validation of the arguments, points already wrong, batches, starts and targets, the best so far, ball
 and box, and the final verification of x + perturbation with the score itself, in the dtype of x.
 
-To add an attack: its file with a final subclass, a row of `polyrelu.robust.attacks.ATTACKS`, and a row of the table in
-tests/robust/attacks/test_attacks.py, which refuses attacks that are in one table only.
+To add an attack: its file with a final frozen dataclass, a row of `polyrelu.robust.attacks.ATTACKS`, and a row of the
+table in tests/robust/attacks/test_attacks.py, which refuses attacks that are in one table only. `strongest` tries those
+that are named in `polyrelu.robust.attacks.STRONGEST` too.
 """
 
 from __future__ import annotations
@@ -49,6 +50,11 @@ class Attack(ABC):
     @property
     def targeted(self) -> bool:
         """Whether starts that lead to no class in particular are repeated for every other class."""
+        return False
+
+    @property
+    def needs_other_class(self) -> bool:
+        """Whether it cannot begin with a pool of one class alone."""
         return False
 
     @property
@@ -286,6 +292,11 @@ class GradientAttack(Attack):
     def targeted(self) -> bool:
         """As the loss is."""
         return self.loss.targeted
+
+    @property
+    def needs_other_class(self) -> bool:
+        """If one of its starts does."""
+        return any(start.needs_other_class for start in self.starts)
 
     def anchors(self, task: AttackTask) -> Iterator[Anchor]:
         """Those of the starts."""

@@ -29,6 +29,11 @@ class Start(ABC):
         """Check the settings: they are what their annotations say, and whole numbers are >= 1."""
         check_fields(self, least=1)
 
+    @property
+    def needs_other_class(self) -> bool:
+        """Whether there is none in a pool of one class alone."""
+        return False
+
     @abstractmethod
     def anchors(self, task: AttackTask) -> Iterator[Anchor]:
         """One point for each row of ``task.X``, as often as the start has points to offer."""
@@ -66,6 +71,7 @@ class Towards(Start):
     """``samples`` rows of other classes, far from each other, and the mean of every other class."""
 
     samples: int = 8
+    needs_other_class = True
 
     def __post_init__(self) -> None:
         check_fields(self, least=0)

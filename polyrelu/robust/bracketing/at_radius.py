@@ -16,8 +16,8 @@ from polyrelu.nets import Net, as_float64, inner_net
 from polyrelu.robust.attacks import strongest
 from polyrelu.robust.bracketing.bracket import bracket
 from polyrelu.robust.bracketing.strategies import QUICK_DIRECTIONS
-from polyrelu.robust.certify.contract import Budget, Certificate
-from polyrelu.robust.certify.table import QUADRATIC, applicable
+from polyrelu.robust.certify.contract import Budget, Certificate, Tier
+from polyrelu.robust.certify.table import applicable
 from polyrelu.robust.core.arithmetic import REAL, Arithmetic
 from polyrelu.robust.core.integrity import require_genuine
 from polyrelu.robust.core.margin import check_points, margin_of
@@ -92,7 +92,7 @@ def proven_at_radius(net: Net, X: Tensor, y: Tensor, radius: float, *, seed: int
 def _quadratic(net: Net) -> Certificate | None:
     """The quadratic certificate for the net; None where it takes more than a millisecond or two, or for 1 < p < 2."""
     inner = inner_net(net)
-    return applicable(QUADRATIC, net, 2.0) if min(inner.width, inner.dim) <= QUICK_DIMENSIONS else None
+    return applicable([Tier.QUADRATIC], net, 2.0) if min(inner.width, inner.dim) <= QUICK_DIMENSIONS else None
 
 
 def _proven_by(

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from polyrelu.checks import checked, checked_output
 from polyrelu.errors import InputError, require
-from polyrelu.nets import PolyReLUNet, ReadOut, as_float64, as_polyrelu_net, inner_net
+from polyrelu.nets import PolyReLUNet, ReadOut, as_float64, as_polyrelu_net, inner_net, logit_classes
 from polyrelu.progress import Progress
 from polyrelu.robust.bracketing.readout import readout_bounds
 from polyrelu.robust.bracketing.strategies import (
@@ -23,8 +23,8 @@ from polyrelu.robust.bracketing.strategies import (
     in_parts,
     single_ball_bounds,
 )
-from polyrelu.robust.certify.contract import Budget, Job
-from polyrelu.robust.certify.table import BRANCHING, CERTIFICATES, WITHOUT_BRANCHING, applicable
+from polyrelu.robust.certify.contract import WITHOUT_BRANCHING, Budget, Job, Tier
+from polyrelu.robust.certify.table import applicable
 from polyrelu.robust.core.arithmetic import REAL, Arithmetic, arithmetic_of
 from polyrelu.robust.core.external_layers import Opaque
 from polyrelu.robust.core.integrity import altered
@@ -154,10 +154,9 @@ def bracket(
 def _bounds(job: Job, right: Tensor, widest: int) -> tuple[Bounds, tuple[BracketStatus, ...]]:
     """Both bounds by the certificates that apply, the upper ones of points that are not ``right`` 0."""
     inner = None if applicable(WITHOUT_BRANCHING, job.net, job.norm) is None else inner_net(job.net)
-    branching = applicable(BRANCHING, job.net, job.norm)
-    if branching is not None and inner is not None:
+    if inner is not None and applicable([Tier.BRANCHING], job.net, job.norm) is not None:
         job = replace(job, reduced=reduce(inner, job.tol, job.arithmetic))
-    sub_classes = branching is CERTIFICATES["sub-classes-branch-and-bound"]
+    sub_classes = isinstance(job.net, ReadOut)
     branched = job.reduced is not None and job.reduced.groups <= widest
     job.progress(int(len(job) - right.sum()))
     if not bool(right.any()) or (inner is not None and job.arithmetic is REAL and _constant(inner)):
@@ -213,8 +212,7 @@ def _lower_to_attack(job: Job, net: PolyReLUNet, found: Bounds) -> None:
     if net.outputs == 1:
         broken = y[over] * logits[:, 0] < -off[:, 0]
     else:
-        classes = job.net.class_of if isinstance(job.net, ReadOut) else torch.arange(net.outputs, device=y.device)
-        own = classes == y[over, None]
+        own = logit_classes(job.net) == y[over, None]
         most = (logits + off).masked_fill(~own, -torch.inf).amax(dim=1)
         broken = (logits - off).masked_fill(own, -torch.inf).amax(dim=1) > most
     over = over[~broken]

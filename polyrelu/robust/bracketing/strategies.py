@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple, final
 
@@ -16,8 +16,8 @@ from polyrelu.robust.attacks.convex_concave import Perturbations, lifted_perturb
 from polyrelu.robust.attacks.nearest_boundary import likeliest_rivals, nearest_boundary_points
 from polyrelu.robust.bracketing.fallback_search import attack_through_proof, search_along_directions
 from polyrelu.robust.certify.branch_and_bound import certify
-from polyrelu.robust.certify.contract import Budget, Job
-from polyrelu.robust.certify.table import CERTIFICATES, WITHOUT_BRANCHING, applicable
+from polyrelu.robust.certify.contract import WITHOUT_BRANCHING, Budget, Job, Tier
+from polyrelu.robust.certify.table import applicable
 from polyrelu.robust.core.norms import lengths
 from polyrelu.robust.core.reduced_net import ReducedNet, ReducedRows
 
@@ -72,7 +72,7 @@ def branching_bounds(job: Job) -> Bounds:
     """
     assert isinstance(job.net, PolyReLUNet) and job.reduced is not None
     if job.reduced.groups == 0:  # all neurons vanish in float64, beside a bias that decides
-        lower = CERTIFICATES["linear-or-lipschitz"].radius(job)
+        lower = certificate(job, [Tier.EVERY_NORM])
         return Bounds.zero(job.X)._replace(lower=lower, upper=torch.full_like(lower, torch.inf))
     search = _Branching(job, job.net, job.reduced)
     search.branch()
@@ -156,15 +156,14 @@ class _Branching:
         """Certificates of single balls may be the better ones where bounds are still apart."""
         short = self.apart(self.job.tol)
         if len(short):
-            self._raise(short, "linear-or-lipschitz")
+            self._raise(short, Tier.EVERY_NORM)
         short = short[(self.lower[short] * (1 + self.job.tol) < self.broken.radius[short])]
         short = short[self.broken.radius[short].isfinite()]
-        many = self.reduced.groups > QUICK_DIRECTIONS
-        if len(short) and many and CERTIFICATES["krylov"].applies(self.net, self.job.norm):
-            self._raise(short, "krylov")
+        if len(short) and self.reduced.groups > QUICK_DIRECTIONS:
+            self._raise(short, Tier.ONE_BALL)
 
-    def _raise(self, points: Tensor, name: str) -> None:
-        radius = CERTIFICATES[name].radius(self.job.at(points, self.broken.perturbation[points]))
+    def _raise(self, points: Tensor, tier: Tier) -> None:
+        radius = certificate(self.job.at(points, self.broken.perturbation[points]), [tier])
         self.lower[points] = torch.maximum(self.lower[points], radius)
 
 
@@ -196,14 +195,17 @@ def single_ball_bounds(job: Job) -> Bounds:
     lower = certificate(replace(job, perturbation=broken.perturbation))
     lost = broken.radius.isinf().nonzero()[:, 0]
     if len(lost):
-        proof = CERTIFICATES["linear-or-lipschitz"].radius(job.at(lost))
+        proof = certificate(job.at(lost), [Tier.EVERY_NORM])
         lower[lost] = torch.maximum(lower[lost], proof)
     return Bounds.zero(X)._replace(lower=lower, upper=broken.radius, perturbation=broken.perturbation)
 
 
-def certificate(job: Job) -> Tensor:
-    """The tightest radius without branching, begun at ``job.perturbation``; 0 where no certificate applies."""
-    proof = applicable(WITHOUT_BRANCHING, job.net, job.norm)
+def certificate(job: Job, tiers: Iterable[Tier] = WITHOUT_BRANCHING) -> Tensor:
+    """By the first certificate of these ``tiers`` that applies, begun at ``job.perturbation``; 0 where there is none.
+
+    With the default the tightest radius without branching.
+    """
+    proof = applicable(tiers, job.net, job.norm)
     return torch.zeros(len(job), dtype=torch.float64) if proof is None else proof.radius(job)
 
 

@@ -2,19 +2,20 @@
 
 from polyrelu.robust.certify.branch_and_bound import certify
 from polyrelu.robust.certify.closed_form import average_radius, centre_radius
-from polyrelu.robust.certify.contract import Budget, Certificate
+from polyrelu.robust.certify.contract import Budget, Certificate, Scope, Tier
 from polyrelu.robust.certify.krylov import krylov_radius, krylov_radius_against
 from polyrelu.robust.certify.linear import linear_radius
 from polyrelu.robust.certify.lipschitz import LipschitzConstants, root_lipschitz_radius
 from polyrelu.robust.certify.quadratic import quadratic_radius
-from polyrelu.robust.certify.table import CERTIFICATES, WITHOUT_BRANCHING, applicable, certified_radius
+from polyrelu.robust.certify.table import CERTIFICATES, applicable, certified_radius
 
 __all__ = [
     "CERTIFICATES",
-    "WITHOUT_BRANCHING",
     "Budget",
     "Certificate",
     "LipschitzConstants",
+    "Scope",
+    "Tier",
     "applicable",
     "average_radius",
     "centre_radius",

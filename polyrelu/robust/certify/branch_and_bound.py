@@ -28,7 +28,7 @@ from torch import Tensor
 from polyrelu.nets import PolyReLUNet
 from polyrelu.robust.attacks.convex_concave import lifted_perturbations
 from polyrelu.robust.attacks.nearest_boundary import nearest_boundary_points, project_on_linearised
-from polyrelu.robust.certify.contract import Budget, Certificate, Job, Scope, silent
+from polyrelu.robust.certify.contract import Budget, Certificate, Job, Scope, Tier, silent
 from polyrelu.robust.certify.lipschitz import LipschitzConstants
 from polyrelu.robust.certify.root_relaxation import Ball, boxed
 from polyrelu.robust.core.reduced_net import ReducedNet, ReducedRows, reduce, single_threaded
@@ -53,7 +53,7 @@ class BranchAndBound(Certificate):
     """Any p >= 1, l2: the whole ball first, then leaders and boxes, as far as the budget goes."""
 
     # the reduction to few coordinates keeps Euclidean lengths only, and rows of wrong points have no own terms
-    scope = Scope(norms=(2.0,), right_points_only=True)
+    scope = Scope(Tier.BRANCHING, norms=(2.0,), right_points_only=True)
 
     def radius(self, job: Job) -> Tensor:
         """In the ball that the convex-concave attack leaves."""

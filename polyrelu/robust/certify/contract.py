@@ -15,6 +15,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from enum import Enum
 from numbers import Real
 from typing import final
 
@@ -107,17 +108,31 @@ class Job:
         return replace(self, X=self.X[points], y=self.y[points], rivals=rivals, own=own, perturbation=perturbation)
 
 
+class Tier(Enum):
+    """How a certificate proves, and so who asks the table for it (`polyrelu.robust.certify.table.applicable`)."""
+
+    BRANCHING = "branch and bound, which `bracket` runs with its attacks where one of these applies"
+    ONE_BALL = "one ball for each point, milliseconds; begun where an attack ended"
+    QUADRATIC = "one quadratic a ball, milliseconds; no attack needed"
+    EVERY_NORM = "in every norm and for every power, microseconds"
+
+
+WITHOUT_BRANCHING = (Tier.ONE_BALL, Tier.EVERY_NORM)  # the tighter first
+
+
 @final
 @dataclass(frozen=True)
 class Scope:
     """What a certificate is made for, and what its `Certificate.radius` is given.
 
+    tier : by which `bracket`, the bounds at one radius and heads ask for it; None: used where it is named, only
     norms : of perturbations; nets : classes of nets; powers : p of relu^p, in words, see `Certificate.takes_power`
     executed : it can speak of the net as executed in floating point
     right_points_only : it wants a float64 net and only points that it is right about; the call makes both
     takes_rivals : it minds ``job.rivals``
     """
 
+    tier: Tier | None = None
     norms: tuple[float, ...] = NORMS
     nets: tuple[type[nn.Module], ...] = (PolyReLUNet,)
     powers: str = "at least 1"

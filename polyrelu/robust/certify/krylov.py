@@ -25,7 +25,7 @@ import torch
 from torch import Tensor
 
 from polyrelu.nets import PolyReLUNet
-from polyrelu.robust.certify.contract import Job
+from polyrelu.robust.certify.contract import Job, Tier
 from polyrelu.robust.certify.quadratic import (
     FAINT,
     OPPOSITE,
@@ -52,7 +52,7 @@ GONE = 1e-12  # a product this small beside |M| adds no dimension
 class Krylov(ParabolaCertificate):
     """The quadratic bound in few dimensions, searched from where an attack ended."""
 
-    scope = replace(ParabolaCertificate.scope, right_points_only=True, takes_rivals=True)
+    scope = replace(ParabolaCertificate.scope, tier=Tier.ONE_BALL, right_points_only=True, takes_rivals=True)
 
     def radius(self, job: Job) -> Tensor:
         """Against all other logits, or against ``job.rivals``."""

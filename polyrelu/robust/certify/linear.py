@@ -35,11 +35,11 @@ from torch import Tensor
 
 from polyrelu.checks import checked, whole_number
 from polyrelu.nets import PolyReLUNet, relu_power
-from polyrelu.robust.certify.contract import Certificate, Job
+from polyrelu.robust.certify.contract import Certificate, Job, Scope, Tier
 from polyrelu.robust.certify.lipschitz import LipschitzConstants, steepest_falls, vertices
 from polyrelu.robust.core.arithmetic import REAL, Arithmetic
 from polyrelu.robust.core.norms import dual, lengths, steepest
-from polyrelu.robust.core.scaled_net import DUST, RivalMargins, ScaledNet, ScaledPoints, gamma
+from polyrelu.robust.core.scaled_net import DUST, RivalMargins, ScaledNet, ScaledPoints, gamma, span_basis
 
 WORK = 1_000_000  # numbers in the largest table: (points x rivals) by neurons or coordinates
 TANGENTS = 3  # choices of tangents for each radius tried
@@ -90,6 +90,8 @@ class Linear(Certificate):
 class LinearOrLipschitz(Certificate):
     """The larger of `Linear` and `RootLipschitz`: any p >= 1, every norm."""
 
+    scope = Scope(Tier.EVERY_NORM)
+
     def radius(self, job: Job) -> Tensor:
         """Both from the same neurons."""
         assert isinstance(job.net, PolyReLUNet)
@@ -137,11 +139,9 @@ class DualCoordinates:
         reach = lengths(U, dual(norm))
         if norm != 2 or 2 * h > D:
             return DualCoordinates(norm, U, 1.0, torch.zeros_like(reach), reach)
-        Q = torch.linalg.qr(U.T).Q.T.contiguous()
-        B = U @ Q.T
-        off = Q @ Q.T - torch.eye(h, dtype=U.dtype, device=U.device)
-        stretch = 1 + float(torch.linalg.matrix_norm(off)) + gamma(4 * D) * h
-        spare = lengths(U - B @ Q, 2.0) + gamma(4 * (D + h)) * (1 + lengths(B, 1.0))
+        B, _, off, rest = span_basis(U)
+        stretch = 1 + float(off) + gamma(4 * D) * h
+        spare = rest + gamma(4 * (D + h)) * (1 + lengths(B, 1.0))
         return DualCoordinates(norm, B, stretch, spare, reach)
 
 

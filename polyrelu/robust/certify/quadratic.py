@@ -23,7 +23,7 @@ k^3/3 for each lambda, k = min(h, D). Any parabolas, any lambda and any d prove:
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import final
 
@@ -33,10 +33,9 @@ from torch import Tensor
 from polyrelu.checks import check_fields, checked
 from polyrelu.errors import require
 from polyrelu.nets import PolyReLUNet, relu_power
-from polyrelu.robust.certify.contract import Certificate, Job, Scope
+from polyrelu.robust.certify.contract import Certificate, Job, Scope, Tier
 from polyrelu.robust.core.arithmetic import REAL, Arithmetic
-from polyrelu.robust.core.norms import lengths
-from polyrelu.robust.core.scaled_net import RivalMargins, ScaledNet, ScaledPoints, gamma
+from polyrelu.robust.core.scaled_net import RivalMargins, ScaledNet, ScaledPoints, gamma, span_basis
 
 MATRIX_ENTRIES = 4_000_000  # numbers in the matrices M held at a time
 FACTORS = 4  # values of lambda tried for each bound
@@ -86,6 +85,7 @@ class Quadratic(ParabolaCertificate):
     """One quadratic below the margin on each ball. ``tol`` : the search ends within about this part of the radius."""
 
     tol: float = 0.01
+    scope = replace(ParabolaCertificate.scope, tier=Tier.QUADRATIC)
 
     def __post_init__(self) -> None:
         """Check the setting."""
@@ -129,10 +129,8 @@ class SpanCoordinates:
         h, D = net.U.shape
         if h >= D:
             return SpanCoordinates(net.U, torch.eye(D, dtype=net.U.dtype, device=net.U.device), 0.0)
-        Q = torch.linalg.qr(net.U.T).Q.T.contiguous()
-        B = net.U @ Q.T
-        off = torch.linalg.matrix_norm(Q @ Q.T - torch.eye(h, dtype=Q.dtype, device=Q.device))
-        return SpanCoordinates(B, Q, float(off + lengths(net.U - B @ Q, 2.0).amax()) + h * gamma(4 * D))
+        B, Q, off, rest = span_basis(net.U)
+        return SpanCoordinates(B, Q, float(off + rest.amax()) + h * gamma(4 * D))
 
 
 @final

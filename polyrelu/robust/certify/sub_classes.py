@@ -25,7 +25,7 @@ class SubClasses(Certificate):
 
     @property
     def scope(self) -> Scope:
-        """That of ``certificate``, for read-outs of nets; the rivals are the sub-classes of other classes."""
+        """That of ``certificate``, tier included, for read-outs; the rivals are the sub-classes of other classes."""
         return replace(self.certificate.scope, nets=(ReadOut,), takes_rivals=False)
 
     def takes_power(self, p: float) -> bool:

@@ -11,7 +11,7 @@ from polyrelu.errors import require
 from polyrelu.nets import AverageClassifier, CentreClassifier, PolyReLUNet, ReadOut
 from polyrelu.robust.certify.branch_and_bound import BranchAndBound
 from polyrelu.robust.certify.closed_form import AverageClosedForm, CentreClosedForm
-from polyrelu.robust.certify.contract import Certificate
+from polyrelu.robust.certify.contract import Certificate, Tier
 from polyrelu.robust.certify.krylov import Krylov
 from polyrelu.robust.certify.linear import Linear, LinearOrLipschitz
 from polyrelu.robust.certify.lipschitz import RootLipschitz
@@ -33,17 +33,12 @@ CERTIFICATES: dict[str, Certificate] = {
     "sub-classes-krylov": SubClasses(Krylov()),
     "sub-classes-branch-and-bound": SubClasses(BranchAndBound()),
 }
-BRANCHING = ("branch-and-bound", "sub-classes-branch-and-bound")
-QUADRATIC = ("quadratic", "sub-classes-quadratic")
-WITHOUT_BRANCHING = (  # milliseconds a point, the tighter first
-    *("krylov", "sub-classes-krylov"),
-    *("linear-or-lipschitz", "sub-classes-linear-or-lipschitz"),
-)
 
 
-def applicable(names: Iterable[str], net: nn.Module, norm: float) -> Certificate | None:
-    """The first certificate of these ``names`` that applies to the net in this norm."""
-    return next((CERTIFICATES[name] for name in names if CERTIFICATES[name].applies(net, norm)), None)
+def applicable(tiers: Iterable[Tier], net: nn.Module, norm: float) -> Certificate | None:
+    """The first certificate that applies to the net in this norm: of the first of these ``tiers`` that has one."""
+    rows = (one for tier in tiers for one in CERTIFICATES.values() if one.scope.tier is tier)
+    return next((one for one in rows if one.applies(net, norm)), None)
 
 
 @checked

@@ -41,6 +41,26 @@ def gamma(n: float) -> float:
 LOG_EPS = gamma(8 * 800)  # of e^log a for any number a > 0 of float64, beside ``log_eps``
 
 
+class SpanBasis(NamedTuple):
+    """U = B Q up to rounding, Q (k, D) nearly orthonormal: what is off is measured, not assumed.
+
+    off : |Q Q^T - 1| in the Frobenius norm; rest (h,) : |u_j - b_j Q|; both as float64 computes them
+    """
+
+    B: Tensor
+    Q: Tensor
+    off: Tensor
+    rest: Tensor
+
+
+def span_basis(U: Tensor) -> SpanBasis:
+    """Coordinates of the rows of U (h, D), h <= D, in a basis of a space that holds their span; O(h^2 D)."""
+    Q = torch.linalg.qr(U.T).Q.T.contiguous()
+    B = U @ Q.T
+    off = torch.linalg.matrix_norm(Q @ Q.T - torch.eye(len(U), dtype=U.dtype, device=U.device))
+    return SpanBasis(B, Q, off, lengths(U - B @ Q, 2.0))
+
+
 class RivalMargins(NamedTuple):
     """Margins, a row for each rival c, divided by ``size`` (c,): A (c, h) with largest entry 1, beta (c,) = b_y - b_c.
 

@@ -28,8 +28,8 @@ from polyrelu.errors import InputError, require
 from polyrelu.nets import Net, PolyReLUNet, as_float64, as_polyrelu_net
 from polyrelu.robust.bracketing.bracket import Bracket, bracket
 from polyrelu.robust.bracketing.strategies import QUICK_DIRECTIONS
-from polyrelu.robust.certify.contract import Budget
-from polyrelu.robust.certify.table import WITHOUT_BRANCHING, applicable
+from polyrelu.robust.certify.contract import WITHOUT_BRANCHING, Budget
+from polyrelu.robust.certify.table import applicable
 from polyrelu.robust.core.external_layers import Flat, OneVersusOne
 from polyrelu.robust.core.integrity import altered
 from polyrelu.robust.core.margin import check_points, margin_of

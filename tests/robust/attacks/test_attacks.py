@@ -19,6 +19,7 @@ from polyrelu.robust.attacks import (
     EXPONENTIAL,
     MARGIN,
     PGD,
+    STRONGEST,
     TARGETED,
     AtRadius,
     Attack,
@@ -64,6 +65,8 @@ TABLE = [
     # For one logit every loss is y f (a test below), so these need not repeat all of the row above.
     Row("apgd-ce", powers=(1, 3), average=False),
     Row("apgd-margin", powers=(1, 3), average=False),
+    # The searches of `strongest`, together in test_combined.py; each alone may not meet the nearest of four classes.
+    *(Row(name, classes=(2,), powers=(), average=False) for name in STRONGEST),
     Row("boundary"),
     Row("carlini-wagner", norms=(2,)),
     # Exact for p >= 2 and 4 % long for p = 1: a test of its own.

@@ -12,7 +12,21 @@ from polyrelu.data import OrthonormalMixture
 from polyrelu.errors import InputError
 from polyrelu.nets import CentreClassifier, PolyReLUNet
 from polyrelu.robust import NORMS, AttackStatus, lengths, margin_of
-from polyrelu.robust.attacks import APGD, FrankWolfe, LikeliestRivals, Nearest, Zero, strongest
+from polyrelu.robust.attacks import (
+    APGD,
+    ATTACKS,
+    STRONGEST,
+    BoundaryWalk,
+    CentreToCentre,
+    ConvexConcave,
+    FrankWolfe,
+    LikeliestRivals,
+    Minimal,
+    Nearest,
+    RadiusAttack,
+    Zero,
+    strongest,
+)
 from polyrelu.robust.attacks.contract import attack_task
 from polyrelu.robust.core import dual, lowest
 
@@ -124,6 +138,39 @@ def test_one_class_alone_has_nothing_to_start_from_and_is_attacked_all_the_same(
     net, X, y = images()
     one = y == y[0]
     assert strongest(net, X[one], y[one], 50.0).success.all()
+
+
+@pytest.mark.parametrize("new", [FrankWolfe(steps=20, starts=(Nearest(),)), BoundaryWalk()])
+def test_an_attack_named_in_the_table_is_tried(new, monkeypatch):
+    # at radius .72 the gradient at the centres knows nothing of the other class, so the first search breaks none
+    net, y, pool = CentreClassifier(MIX.centres, MIX.labels, p=3), MIX.labels, MIX.sample(200, seed=1)
+    for name in list(STRONGEST)[1:]:
+        monkeypatch.delitem(STRONGEST, name)
+    assert not strongest(net, MIX.centres, y, 0.72, pool=pool).success.any()
+    monkeypatch.setitem(ATTACKS, "new", new)
+    monkeypatch.setitem(STRONGEST, "new", (1.0,))
+    assert not strongest(net, MIX.centres, y, 0.72, pool=pool).success.any()  # not in this norm
+    monkeypatch.setitem(STRONGEST, "new", (2.0,))
+    found = strongest(net, MIX.centres, y, 0.72, pool=pool)
+    assert found.success.all() and (found.radius <= 0.72).all()
+
+
+def test_what_strongest_tries_is_in_the_table_and_made_for_its_norms():
+    assert all(set(norms) <= set(ATTACKS[name].norms) for name, norms in STRONGEST.items())
+
+
+def test_attacks_say_whether_they_need_another_class():
+    net, X, y = images()
+    one = y == y[0]
+    for attack in (*ATTACKS.values(), Minimal(ATTACKS["frank-wolfe-towards"]), CentreToCentre()):
+        options = {"radius": 1.0} if isinstance(attack, RadiusAttack) else {}
+        if isinstance(attack, ConvexConcave):
+            continue
+        if attack.needs_other_class:
+            with pytest.raises(InputError, match="pool"):
+                attack(net, X[one], y[one], norm=attack.norms[-1], **options)
+        else:
+            attack(net, X[one], y[one], norm=attack.norms[-1], **options)
 
 
 def test_float32_points_reach_the_edge_of_a_small_ball():

@@ -23,7 +23,7 @@ from polyrelu.robust import (
     margin_of,
 )
 from polyrelu.robust.bracketing import strategies as bounds
-from polyrelu.robust.certify import certify
+from polyrelu.robust.certify import Scope, Tier, certify
 from polyrelu.robust.core import reduce
 from polyrelu.robust.core.relaxation import Relaxation, box_terms
 
@@ -86,6 +86,8 @@ def test_logits_that_cancel_are_no_bug_of_ours(norm):
 
 
 class Wrong(Certificate):
+    scope = Scope(Tier.EVERY_NORM)
+
     def radius(self, job):
         return torch.full((len(job),), 9.0).double()
 

@@ -2,7 +2,9 @@
 
 import itertools
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 import torch
@@ -10,9 +12,17 @@ import torch
 from polyrelu.data import OrthonormalMixture
 from polyrelu.errors import InputError
 from polyrelu.nets import AverageClassifier, CentreClassifier, Net, PolyReLUNet, ReadOut
-from polyrelu.robust import CERTIFICATES, Budget, Certificate, average_radius, centre_radius, certified_radius
-from polyrelu.robust.certify import WITHOUT_BRANCHING, applicable
-from polyrelu.robust.certify.contract import Job
+from polyrelu.robust import (
+    CERTIFICATES,
+    Budget,
+    Certificate,
+    average_radius,
+    bracket,
+    centre_radius,
+    certified_radius,
+)
+from polyrelu.robust.certify import Scope, Tier, applicable
+from polyrelu.robust.certify.contract import WITHOUT_BRANCHING, Job
 
 MIX = OrthonormalMixture(dim=6, positive=3, negative=2, alpha=0.1, rotate=7, dtype=torch.float64)
 NOISY = MIX.sample(5, seed=2)
@@ -56,7 +66,7 @@ ROWS = pytest.mark.parametrize("row", TABLE, ids=[row.name for row in TABLE])
 
 
 def test_every_registered_certificate_stands_in_the_table() -> None:
-    assert [row.name for row in TABLE] == list(CERTIFICATES)
+    assert {row.name for row in TABLE} == set(CERTIFICATES)
     assert all(isinstance(one, Certificate) for one in CERTIFICATES.values())
 
 
@@ -83,6 +93,14 @@ def coordinates(p: float) -> tuple[ReadOut, torch.Tensor, torch.Tensor]:
 def known(row: Row, p: float) -> tuple[Net, torch.Tensor, torch.Tensor]:
     """The net of the row whose radii are known, points that it is right about, and their labels."""
     return coordinates(p) if row.sub_classes else neuron(p)
+
+
+def covered(row: Row) -> tuple[Net, torch.Tensor, torch.Tensor]:
+    """A net that the row says its certificate is for, points that it is right about, and their labels."""
+    if row.powers:
+        return known(row, row.powers[0])
+    average, centre = AverageClassifier(MIX.centres, MIX.labels), CentreClassifier(MIX.centres, MIX.labels, 3.0)
+    return (centre if row.average is None else average), NOISY.rows(), NOISY.y
 
 
 def exact_radius(net: Net, X: torch.Tensor, norm: float) -> torch.Tensor:
@@ -143,14 +161,8 @@ def test_where_a_certificate_applies_is_said_and_kept_to(row: Row) -> None:
 
 @ROWS
 def test_wrong_points_have_radius_0_and_the_name_is_a_method(row: Row) -> None:
-    if not row.powers:
-        net = AverageClassifier(MIX.centres, MIX.labels)
-        if not CERTIFICATES[row.name].applies(net, 2.0):
-            net = CentreClassifier(MIX.centres, MIX.labels, 3.0)
-        X, y = NOISY.rows(), -NOISY.y
-    else:
-        net, X, y = known(row, row.powers[0])
-        y = 1 - y if row.sub_classes else -y
+    net, X, y = covered(row)
+    y = 1 - y if row.sub_classes else -y
     assert (certified_radius(net, X, y, method=row.name) == 0).all()
     with pytest.raises(InputError, match="method='none'"):
         certified_radius(net, X, y, method="none")
@@ -159,10 +171,10 @@ def test_wrong_points_have_radius_0_and_the_name_is_a_method(row: Row) -> None:
 @ROWS
 def test_executed_nets_prove_less_or_are_refused(row: Row) -> None:
     if not row.executed:
+        net, X, y = covered(row)
+        assert CERTIFICATES[row.name].applies(net, row.norms[0])
         with pytest.raises(InputError, match="arithmetic=float32"):
-            net = AverageClassifier(MIX.centres, MIX.labels)
-            net = net if CERTIFICATES[row.name].applies(net, 2.0) else CentreClassifier(MIX.centres, MIX.labels)
-            CERTIFICATES[row.name](net, NOISY.rows(), NOISY.y, arithmetic="float32")
+            CERTIFICATES[row.name](net, X, y, norm=row.norms[0], arithmetic="float32")
         return
     for p in row.powers:
         net, X, y = known(row, p)
@@ -176,6 +188,37 @@ def test_the_tightest_without_branching_follows_the_power_and_the_norm() -> None
         assert applicable(WITHOUT_BRANCHING, neuron(p)[0], norm) is CERTIFICATES[name]
         assert applicable(WITHOUT_BRANCHING, coordinates(p)[0], norm) is CERTIFICATES[f"sub-classes-{name}"]
     assert applicable(WITHOUT_BRANCHING, torch.nn.Linear(2, 2), 2.0) is None
+
+
+@pytest.mark.parametrize("make, prefix", [(neuron, ""), (coordinates, "sub-classes-")])
+def test_the_table_is_asked_by_tier(make: Callable[[float], Any], prefix: str) -> None:
+    names = {
+        Tier.BRANCHING: "branch-and-bound",
+        Tier.ONE_BALL: "krylov",
+        Tier.QUADRATIC: "quadratic",
+        Tier.EVERY_NORM: "linear-or-lipschitz",
+    }
+    assert set(names) == set(Tier)
+    for tier, name in names.items():
+        assert applicable([tier], make(2.0)[0], 2.0) is CERTIFICATES[prefix + name]
+        one_norm = CERTIFICATES[prefix + name] if tier is Tier.EVERY_NORM else None
+        assert applicable([tier], make(2.0)[0], 1.0) is one_norm
+
+
+def test_a_new_certificate_of_a_tier_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Half(Certificate):
+        scope = Scope(Tier.ONE_BALL, powers="1.5")
+
+        def takes_power(self, p: float) -> bool:
+            return p == 1.5
+
+        def radius(self, job: Job) -> torch.Tensor:
+            return torch.full((len(job),), 1e-3, dtype=torch.float64)
+
+    monkeypatch.setitem(CERTIFICATES, "half", Half())
+    net, X, y = neuron(1.5)
+    assert (bracket(net, X, y, norm=1).lower == 1e-3).all()
+    assert (bracket(neuron(2.0)[0], X, y, norm=1).lower > 1e-2).all()
 
 
 def test_any_sub_class_of_the_own_class_proves_the_class_where_it_wins() -> None:
