@@ -1,8 +1,8 @@
 """Arrays in .npy and .npz files, written whole and read without trusting them.
 
 Pickles are refused. A header that announces more numbers than the file holds is refused before any memory is taken,
-and so is an archive that unpacks to more than `RATIO` times its size (and more than `SMALL` bytes). Whatever is wrong
-with a file is one of `DAMAGED`.
+and so is an archive that unpacks to more than `MOST_EXPANSION` times its size (and more than `ALWAYS_UNPACKED` bytes).
+Whatever is wrong with a file is one of `DAMAGED`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from numpy.typing import NDArray
 
 from polyrelu.files import open_file, write_atomically
 
-SMALL, RATIO = 2**28, 200  # bytes that an archive may always unpack to; times its size: zeros alone are 229 and more
+ALWAYS_UNPACKED = 2**28  # bytes that an archive may unpack to, however small it is
+MOST_EXPANSION = 200  # times its size that a larger one may unpack to: zeros alone are 229 and more
 DAMAGED = (
     OSError, ValueError, TypeError, KeyError, IndexError, AttributeError, EOFError, OverflowError, MemoryError,
     NotImplementedError, RuntimeError, SyntaxError, RecursionError, zipfile.BadZipFile, zlib.error, lzma.LZMAError,
@@ -45,7 +46,7 @@ class Archive:
         """The array called ``name``."""
         entries = {one.filename.removesuffix(".npy"): one for one in reversed(self._zip.infolist())}
         entry = entries[name]
-        if entry.file_size > max(SMALL, RATIO * entry.compress_size):
+        if entry.file_size > max(ALWAYS_UNPACKED, MOST_EXPANSION * entry.compress_size):
             raise ValueError(f"{name} unpacks to {entry.file_size:,} bytes, from {entry.compress_size:,}")
         with self._zip.open(entry) as stream:
             return _array(stream, entry.file_size)

@@ -114,7 +114,7 @@ def test_damaged_headers_are_one_of_damaged(tmp_path, text, version):
 
 
 def test_an_archive_that_unpacks_to_far_more_than_it_is_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("polyrelu.arrays.SMALL", 2**16)
+    monkeypatch.setattr("polyrelu.arrays.ALWAYS_UNPACKED", 2**16)
     np.savez_compressed(tmp_path / "zeros.npz", a=np.zeros(2**17))
     with pytest.raises(ValueError, match="unpacks to"):
         read_npz(tmp_path / "zeros.npz")

@@ -95,19 +95,19 @@ def test_exactly_what_is_announced_is_enough(tmp_path):
 def test_what_unpacks_to_far_more_than_it_is_is_refused(tmp_path, monkeypatch):
     np.savez_compressed(tmp_path / "a.npz", x=np.zeros(10**5))
     assert read_npz(tmp_path / "a.npz")["x"].shape == (10**5,)  # small enough in any case
-    monkeypatch.setattr(arrays, "SMALL", 1000)
-    monkeypatch.setattr(arrays, "RATIO", 20)
+    monkeypatch.setattr(arrays, "ALWAYS_UNPACKED", 1000)
+    monkeypatch.setattr(arrays, "MOST_EXPANSION", 20)
     with pytest.raises(ValueError, match="unpacks to"):
         read_npz(tmp_path / "a.npz")
     np.savez_compressed(tmp_path / "a.npz", x=np.random.default_rng(0).normal(size=1000))
     assert read_npz(tmp_path / "a.npz")["x"].shape == (1000,)  # honest numbers do not shrink so
-    monkeypatch.setattr(arrays, "RATIO", 0)
+    monkeypatch.setattr(arrays, "MOST_EXPANSION", 0)
     np.savez(tmp_path / "b.npz", x=np.zeros(10))
     assert read_npz(tmp_path / "b.npz")["x"].shape == (10,)
     size = zipfile.ZipFile(tmp_path / "b.npz").infolist()[0].file_size
-    monkeypatch.setattr(arrays, "SMALL", size)
+    monkeypatch.setattr(arrays, "ALWAYS_UNPACKED", size)
     assert read_npz(tmp_path / "b.npz")["x"].shape == (10,)
-    monkeypatch.setattr(arrays, "SMALL", size - 1)
+    monkeypatch.setattr(arrays, "ALWAYS_UNPACKED", size - 1)
     with pytest.raises(ValueError, match="unpacks to"):
         read_npz(tmp_path / "b.npz")
 

@@ -21,11 +21,11 @@ from torch import Tensor
 
 from polyrelu.bias.margins import checked_margins
 from polyrelu.checks import checked, checked_output
+from polyrelu.data import BLOCK
 from polyrelu.errors import require
 from polyrelu.nets import unit_rows
 
 Score = Callable[[Tensor], Tensor]
-BLOCK = 1024
 
 
 @final

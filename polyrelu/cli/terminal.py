@@ -14,7 +14,6 @@ from polyrelu.progress import FinishedTask, Progress
 
 LOG_INTERVAL = 10.0  # seconds between two lines of a log
 ROWS, WIDE = 8, 90  # of the table of tasks under way
-LN10 = math.log(10)
 
 
 class TerminalProgress(Progress):
@@ -154,7 +153,7 @@ def numbers_text(numbers: Mapping[str, Any]) -> str:
     if "log_loss" in numbers and numbers.get("neurons"):
         parts = [
             f"time {numbers['time']:.4g}",
-            f"log10 loss {numbers['log_loss'] / LN10:.2f}",
+            f"log10 loss {numbers['log_loss'] / math.log(10):.2f}",
             f"{numbers['evaluations']:.0f} passes",
             f"{numbers['neurons']} active neurons",
         ]

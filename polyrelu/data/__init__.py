@@ -6,9 +6,9 @@ recipe. Nothing here knows nets or training.
 """
 
 from polyrelu.data.dataset import Dataset, class_numbers, split_part, split_rows
+from polyrelu.data.read import class_indices, read, read_table
 from polyrelu.data.relabel import relabel
 from polyrelu.data.rows import BLOCK, Rows, RowSource, as_row_source, check_finite, is_memory_mapped, read_rows
-from polyrelu.data.spec import class_indices, read, read_table
 from polyrelu.data.synthetic import NearlyOrthogonalSphere, OrthonormalMixture, SymmetricSeparable, parse_clusters
 from polyrelu.data.tables.columns import InputSchema, Table
 from polyrelu.data.tables.table import TABLE_SUFFIXES, read_table_blocks

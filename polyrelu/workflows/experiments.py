@@ -19,6 +19,7 @@ RADII = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
 
 @sweepable(sources=tuple(f"polyrelu.{name}" for name in SUBPACKAGES))
 def mixture(
+    *,
     p: float,
     clusters: str = PUBLISHED.clusters,
     dim: int = PUBLISHED.dim,

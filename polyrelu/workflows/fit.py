@@ -33,7 +33,7 @@ from polyrelu.nets import load as load_net
 from polyrelu.nets import save as save_net
 from polyrelu.progress import Progress
 from polyrelu.robust import Budget, curve, lengths
-from polyrelu.workflows.records import to_argv
+from polyrelu.workflows.records import require_replaceable, to_argv
 
 FRACTIONS = (0.1, 0.2, 0.3)
 MEASURED, POINTS, POOL = 20_000, 200, 2000  # held-out rows: predicted, certified; training rows that attacks start from
@@ -83,7 +83,7 @@ def run_fit(settings: FitSettings, progress: Progress) -> dict[str, Any]:
     After a KeyboardInterrupt, which says so, the head of the whole passes made is written, unmeasured.
     """
     progress.keep(NOTHING)
-    require_replaceable(settings.out)
+    _require_place_for_head(settings.out)
     discover = settings.fine == "discover"
     table = read_table(settings.data, label=settings.label, fine=None if discover else settings.fine)
     _check_classes(table, settings.data)
@@ -100,7 +100,8 @@ def run_fit(settings: FitSettings, progress: Progress) -> dict[str, Any]:
         except TrainingStopped as stopped:
             raise KeyboardInterrupt(_stopped(stopped.head, settings, table, typical)) from None
     try:
-        return _measured(head, settings, table, rows, test, typical, progress, [str(one.message) for one in told])
+        warned = [str(one.message) for one in told]
+        return _measured(head, table, rows, test, settings=settings, typical=typical, warned=warned, progress=progress)
     except KeyboardInterrupt:
         save(head, settings.out, table, typical)
         measure = settings.next_commands()[0]
@@ -109,8 +110,8 @@ def run_fit(settings: FitSettings, progress: Progress) -> dict[str, Any]:
 
 
 def _measured(
-    head: PolyReLUClassifier, settings: FitSettings, table: Table, rows: NDArray[np.int64], test: Table, typical: float,
-    progress: Progress, warned: list[str],
+    head: PolyReLUClassifier, table: Table, rows: NDArray[np.int64], test: Table, *, settings: FitSettings,
+    typical: float, warned: list[str], progress: Progress,
 ) -> dict[str, Any]:  # fmt: skip
     """Accuracy of a trained head on all rows to measure on, brackets on some; then it is written."""
     truth = class_indices(test.y, head.classes_)  # type: ignore[arg-type]
@@ -188,7 +189,7 @@ def _stopped(head: PolyReLUClassifier | None, settings: FitSettings, table: Tabl
     out = settings.out
     if out.exists() and STOPPED not in load_about(out):
         out = out.with_stem(f"{out.stem}-stopped")
-        require_replaceable(out)
+        _require_place_for_head(out)
     save(head, out, table, typical, **{STOPPED: int(head.n_iter_)})
     whole = "1 whole pass" if head.n_iter_ == 1 else f"{head.n_iter_} whole passes"
     spared = "" if out == settings.out else f"; {settings.out} is as it was"
@@ -214,15 +215,18 @@ def save(head: PolyReLUClassifier, path: Path, table: Table, typical: float, **m
     write_atomically(path, write)
 
 
-def require_replaceable(out: Path) -> None:
-    """Nothing is there yet, or a net."""
+def _require_place_for_head(out: Path) -> None:
+    """A head may be written there: nothing is there yet, or a net."""
     require(out.suffix == ".safetensors", "out", out, "a name that ends in .safetensors")
-    require(not out.is_dir(), "out", out, "a file, this is a folder")
-    if out.exists():
-        try:
-            load_net(out)
-        except InputError:
-            raise InputError(f"out={out}: is there and is no net of polyrelu; expected another name.") from None
+    require_replaceable(out, _is_net, "is no net of polyrelu")
+
+
+def _is_net(path: Path) -> bool:
+    try:
+        load_net(path)
+    except InputError:
+        return False
+    return True
 
 
 def _check_classes(table: Table, data: str) -> None:

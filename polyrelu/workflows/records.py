@@ -7,7 +7,7 @@ import json
 import math
 import platform
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +72,14 @@ def read_record(path: Path, kind: str, expected: str, **types: type) -> dict[str
     good = good and all(isinstance(record.get(name), wanted) for name, wanted in types.items())
     require(good, "out", path, expected)
     return dict(record)
+
+
+def require_replaceable(out: Path, is_ours: Callable[[Path], bool], otherwise: str) -> None:
+    """Nothing is there yet, or what the same command wrote (``is_ours``); ``otherwise`` says what else it is."""
+    require(not out.is_dir(), "out", out, "a file, this is a folder")
+    if out.exists():
+        require(out.is_file(), "out", out, "the name of an ordinary file")
+        require(is_ours(out), "out", out, f"another name: it is there and {otherwise}")
 
 
 def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:

@@ -154,7 +154,10 @@ def test_memory_does_not_grow_with_the_rows(tmp_path, three):
         blocks = predictions.read_table_blocks(tmp_path / "part.npy", takes=takes)
         with (tmp_path / "out.csv").open("w") as stream:
             tracemalloc.start()
-            done = predictions._write(stream, head, next(blocks), blocks, None, False, None, Progress())
+            done = predictions._write(
+                stream, head=head, first=next(blocks), others=blocks, label=None, radius=False, typical=None,
+                progress=Progress(),
+            )  # fmt: skip
             peaks.append(tracemalloc.get_traced_memory()[1])
             tracemalloc.stop()
         assert done.rows == count

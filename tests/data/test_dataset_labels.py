@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from polyrelu.data.dataset import as_clusters, as_labels, plain_tensor
-from polyrelu.data.spec import as_label_numbers, read_dataset_file
+from polyrelu.data.read import as_label_numbers, read_dataset_file
 from polyrelu.data.tables.table import open_table, read_table_blocks, read_table_file
 from polyrelu.errors import InputError
 

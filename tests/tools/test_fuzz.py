@@ -197,7 +197,7 @@ def test_findings_are_counted_by_kind_and_can_be_run_again(capsys):
     tally = Tally(3)
     for outcome in (
         Outcome("npz:1", "", "", refused=True),
-        Outcome("polyrelu.data.spec:2", "traceback", "read(text=5)", "KeyError: 5"),
+        Outcome("polyrelu.data.read:2", "traceback", "read(text=5)", "KeyError: 5"),
         Outcome("npz:3", "memory", "bomb", "2000 MiB", grown=2**31),
     ):
         tally.add(outcome)
@@ -206,5 +206,5 @@ def test_findings_are_counted_by_kind_and_can_be_run_again(capsys):
     assert lines[2].split() == ["calls:", "data", "1", "0", "0", "1", *["0"] * 7]
     assert "2 findings in 3 cases" in lines[-1] and "2048 MiB" in lines[-1]
     tally.show(tally.findings[0], whole=False)
-    assert "polyrelu.data.spec:2" in capsys.readouterr().out
+    assert "polyrelu.data.read:2" in capsys.readouterr().out
     json.dumps([vars(one) for one in tally.findings])

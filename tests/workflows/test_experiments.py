@@ -20,8 +20,8 @@ def test_mixture_measures_what_training_does_to_each_p(tmp_path):
         assert found["radius"]["lower"] <= found["radius"]["upper"] <= found["radius"]["lower"] * 1.002
         assert list(found["certified"]) == ["0.1", "0.2", "0.3", "0.4", "0.5", "0.6", "0.7", "0.8"]
         assert all(found["certified"][radius] <= found["attacked"][radius] for radius in found["certified"])
-    assert centres == mixture(3, **SMALL)  # the same bits in a process of its own and here
-    assert "radius" not in mixture(3, **{**SMALL, "points": 0})
+    assert centres == mixture(p=3, **SMALL)  # the same bits in a process of its own and here
+    assert "radius" not in mixture(p=3, **{**SMALL, "points": 0})
 
 
 def test_mixture_has_the_defaults_of_the_flow():

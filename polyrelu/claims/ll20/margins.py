@@ -101,16 +101,16 @@ def _spread(values: np.ndarray[Any, np.dtype[np.float64]]) -> float:
     return float(values.max() / values.min())
 
 
-@experiment(repeats=sizes.FIVE)
+@experiment(repeats=sizes.SEEDS)
 def growth(profile: Profile, seed: int) -> Measured:
     """E1-E4: margins, norm and loss along the flow and along descent, and how near a KKT point the flow comes."""
-    data, run = trained(seed, sizes.STARTS[0], sizes.FAR[profile])
+    data, run = trained(seed, sizes.STARTS[0], sizes.FINAL_LOG10_LOSS[profile])
     net = run.checkpoints[BELOW_ONE]
     assert isinstance(net, PolyReLUNet)
     steps, far_steps = descended(net, data, sizes.DESCENT_RATE[profile], -10), descended(net, data, 0.01, -100)
     values, lines = along_the_flow(run)
     far = {level: residual(one, data) for level, one in run.checkpoints.items()}
-    first, last = far[-2], far[sizes.FAR[profile]]
+    first, last = far[-2], far[sizes.FINAL_LOG10_LOSS[profile]]
     values |= {
         "largest fall of the smoothed margin, gradient descent": monotone(steps).largest_fall,
         "largest fall of the smoothed margin, descent of rate .01/L to 1e-100": monotone(far_steps).largest_fall,
@@ -126,10 +126,10 @@ def _slowest(values: Values) -> dict[str, float]:
     return {"decades of flow time between the slowest and the fastest start": max(times) - min(times)}
 
 
-@experiment(over={"start": sizes.STARTS}, repeats=sizes.FIVE, combine=_slowest)
+@experiment(over={"start": sizes.STARTS}, repeats=sizes.SEEDS, combine=_slowest)
 def from_starts(profile: Profile, seed: int, start: float) -> Measured:
     """E21: flow time (of the mean loss) from which on the KKT residual is below .1; that of the run if it never is."""
-    data, run = trained(seed, start, sizes.FROM_STARTS_FAR[profile])
+    data, run = trained(seed, start, sizes.FINAL_LOG10_LOSS_FROM_STARTS[profile])
     history = run.history
     far = {level: residual(net, data) for level, net in run.checkpoints.items()}
     late = list(far)[1 + max((i for i, value in enumerate(far.values()) if value > CLOSE), default=-1) :]

@@ -9,9 +9,9 @@ from polyrelu.claims import Profile
 # the toy: a two-layer net on twenty points
 POINTS = 20
 STARTS = (1e-4, 1e-2, 1.0)
-FIVE: Mapping[Profile, int] = {"quick": 1, "paper": 5}
-FAR: Mapping[Profile, float] = {"quick": -1000, "paper": -5000}  # log10 loss at the end of the flow
-FROM_STARTS_FAR: Mapping[Profile, float] = {"quick": -100, "paper": -1000}
+SEEDS: Mapping[Profile, int] = {"quick": 1, "paper": 5}
+FINAL_LOG10_LOSS: Mapping[Profile, float] = {"quick": -1000, "paper": -5000}  # of the flow
+FINAL_LOG10_LOSS_FROM_STARTS: Mapping[Profile, float] = {"quick": -100, "paper": -1000}
 DESCENT_RATE: Mapping[Profile, float] = {"quick": 1e-3, "paper": 1e-4}  # over the loss
 
 # images

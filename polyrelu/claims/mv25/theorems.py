@@ -23,9 +23,9 @@ from polyrelu.robust.theory import closeness_bound, closeness_radius
 from polyrelu.train import Until, flow
 
 P = 3.0
-LOOKS, APART = 14, 2.0  # looks at the distance after the loss has fallen by nine tenths, and the time between two
+DISTANCE_CHECKPOINTS, CHECKPOINT_SPACING = 14, 2.0  # after the loss has fallen by nine tenths; in flow time
 NUS = (1e-5, 1e-4, 1e-3, 5e-3)
-CHECKED = 1e-3  # where the distance itself is measured: it is linear in nu
+MEASURED_NU = 1e-3  # where the distance itself is measured: it is linear in nu
 
 
 def _slope(values: Values) -> dict[str, float]:
@@ -46,7 +46,7 @@ def rate(profile: Profile, seed: int, alpha: float) -> Measured:
     data = mixture.sample(samples, seed=seed)
     net = PolyReLUNet(dim, 50, P, init="balanced", scale=scale, seed=seed, dtype=dtype)
     fallen = flow(net, data, loss="squared", until=Until(loss=0.05))
-    times = [fallen.time + APART * look for look in range(1, LOOKS + 1)]
+    times = [fallen.time + CHECKPOINT_SPACING * look for look in range(1, DISTANCE_CHECKPOINTS + 1)]
     out = flow(fallen.net, data, loss="squared", until=Until(time=times[-1]), record=times, after=fallen)
     found = distances(out, mixture)["distance"]
     return Measured({"smallest distance": min(found)}, {"time": times, "distance": found})
@@ -95,7 +95,7 @@ def closeness(profile: Profile, seed: int) -> Measured:
             found = bracket(net, test.rows(), test.y, tol=0.02, budget=Budget(nodes=20)).lower
             spare.append(float((found > radius).double().mean()) - share)
             ratios.append(float(found.min()) / radius)
-            if nu == CHECKED:
+            if nu == MEASURED_NU:
                 distances.append(dist(net, ideal, c=1.0, seed=seed).value / nu)
     values = {
         "smallest proven share less the promised one": min(spare),

@@ -115,6 +115,7 @@ class Layout:
 def lay_out(
     path: Path,
     names: list[str],
+    *,
     headed: bool,
     text: Collection[int],
     distinct: Callable[[int], bool],

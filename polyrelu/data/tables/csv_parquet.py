@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from polyrelu.arrays import RATIO, SMALL
+from polyrelu.arrays import ALWAYS_UNPACKED, MOST_EXPANSION
 from polyrelu.data.tables.columns import (
     LABELS,
     InputSchema,
@@ -47,7 +47,10 @@ def csv_tables(path: Path, label: str | None, fine: str | None, takes: InputSche
             columns = list(zip(*look, strict=True)) if look else [()] * len(cells)
             filled = [[cell for cell in column if cell] for column in columns]
             text = {i for i, column in enumerate(filled) if column and not any(map(is_number_text, column))}
-            layout = lay_out(path, cells, headed, text, lambda i: names_rows(columns[i]), label, fine, takes)
+            layout = lay_out(
+                path, cells, headed=headed, text=text, distinct=lambda i: names_rows(columns[i]), label=label,
+                fine=fine, takes=takes,
+            )  # fmt: skip
             start = 0
             while rows:
                 yield _parse(rows, start, layout)
@@ -86,7 +89,10 @@ def parquet(path: Path, label: str | None, fine: str | None, takes: InputSchema 
         columns += [column] if parts is None else list(parts.T)
     require(bool(columns) and len(columns[0]) > 0, "data", path, "rows of numbers, the table is empty")
     text = {i for i, column in enumerate(columns) if _is_text(column)}
-    layout = lay_out(path, names, True, text, lambda i: names_rows(columns[i].tolist()), label, fine, takes)
+    layout = lay_out(
+        path, names, headed=True, text=text, distinct=lambda i: names_rows(columns[i].tolist()), label=label, fine=fine,
+        takes=takes,
+    )  # fmt: skip
     for i in layout.features:
         if columns[i].dtype.kind not in "iufb":
             cells = (columns[i].astype(str) if columns[i].dtype.kind in "mM" else columns[i]).tolist()  # times are none
@@ -103,10 +109,10 @@ def _require_dense(path: Path, metadata: Any) -> None:
     """Refuse a table that is announced, or packed, to be far larger than its file, as `polyrelu.arrays` does."""
     groups = map(metadata.row_group, range(metadata.num_row_groups))
     numbers = sum(group.column(i).num_values for group in groups for i in range(metadata.num_columns))
-    if numbers * 8 > max(SMALL, RATIO * path.stat().st_size):
+    if numbers * 8 > max(ALWAYS_UNPACKED, MOST_EXPANSION * path.stat().st_size):
         raise InputError(
-            f"data={path}: {path.stat().st_size:,} bytes that unpack to {numbers:,} numbers: expected at most {RATIO} "
-            "times the size of the file; write it without compression if it is yours."
+            f"data={path}: {path.stat().st_size:,} bytes that unpack to {numbers:,} numbers: expected at most "
+            f"{MOST_EXPANSION} times the size of the file; write it without compression if it is yours."
         )
 
 

@@ -22,11 +22,12 @@ from polyrelu.data import Dataset
 from polyrelu.nets import PolyReLUNet
 from polyrelu.train.descent import degree, mean_one
 
-SIZE = 0.1  # |v_j| of a start at rows
-REACH = 1e9
-ROUNDING = 1e-5  # of the rows, as a part of their typical distance from the centre
-NEAR, CANDIDATES = 0.3, 20  # cosine of rows that stand for each other; rows looked at for each one drawn
-TWINS = 1e-9  # rows whose keys are nearer than this are taken for one
+OUTPUT_SIZE = 0.1  # |v_j| of a start at rows
+FLOAT32_RANGE = 1e9  # unit^degree, and its inverse, must be below this for a net in float32
+LARGEST_ROUNDING = 1e-5  # of the rows, as a part of their typical distance from the centre, for a net in float32
+SIMILAR_COSINE = 0.3  # of rows that stand for each other
+CANDIDATES_PER_NEURON = 20  # rows looked at for each one drawn
+SAME_KEY = 1e-9  # rows whose keys are nearer than this are taken for one
 
 
 @final
@@ -50,7 +51,7 @@ class HeadStart:
         return float(self.unit ** -degree(self.p, self.normalise_input))
 
     def random(self) -> PolyReLUNet:
-        """The published start."""
+        """First layer uniform +-sqrt(6/width), output layer +-s^-d/sqrt(width), as Min & Vidal (2024) start."""
         net = self._net(self.width, "kaiming", 1.0)
         with torch.no_grad():
             net.output.mul_(self.small)
@@ -74,7 +75,7 @@ class HeadStart:
         net = self._net(len(chosen), "zeros", 1.0)
         with torch.no_grad():
             net.weight.copy_(W)
-            net.output.copy_(SIZE * self.small * v)
+            net.output.copy_(OUTPUT_SIZE * self.small * v)
         return net
 
     def _net(self, width: int, init: str, scale: float) -> PolyReLUNet:
@@ -102,8 +103,8 @@ def location(data: Dataset, weights: Tensor | None = None) -> tuple[Tensor, floa
 
 def precision(centre: Tensor, unit: float, degree: float) -> torch.dtype:
     """float32 where unit^degree leaves room for Adam's squares, and x - c is what it is although x is rounded first."""
-    near = float(centre.abs().max()) * torch.finfo(torch.float32).eps < ROUNDING * unit
-    return torch.float32 if near and 1 / REACH < unit**degree < REACH else torch.float64
+    near = float(centre.abs().max()) * torch.finfo(torch.float32).eps < LARGEST_ROUNDING * unit
+    return torch.float32 if near and 1 / FLOAT32_RANGE < unit**degree < FLOAT32_RANGE else torch.float64
 
 
 def _draw(data: Dataset, weights: Tensor | None, centre: Tensor, unit: float, most: int, seed: int) -> Tensor:
@@ -127,16 +128,16 @@ def _draw(data: Dataset, weights: Tensor | None, centre: Tensor, unit: float, mo
         own = ((groups == group) & key.isfinite()).nonzero()[:, 0]
         own = own[key[own].argsort()]
         new = torch.ones(len(own), dtype=torch.bool)
-        new[1:] = key[own].diff() > TWINS
+        new[1:] = key[own].diff() > SAME_KEY
         own = own[new]
         turns.append(torch.arange(len(own)) + key[own])
         rows.append(own)
     order = torch.cat(rows)[torch.cat(turns).argsort()]
-    return order if len(order) <= most else _spread(data, centre, order[: CANDIDATES * most], most)
+    return order if len(order) <= most else _spread(data, centre, order[: CANDIDATES_PER_NEURON * most], most)
 
 
 def _spread(data: Dataset, centre: Tensor, order: Tensor, most: int) -> Tensor:
-    """First those that see no chosen row of their class (no cosine above NEAR), then the others as they come.
+    """First those that see no chosen row of their class (no cosine above SIMILAR_COSINE), then the others as they come.
 
     A row without any neuron in sight would have no gradient for p > 1, nor would the sub-class it stands for.
     """
@@ -147,7 +148,7 @@ def _spread(data: Dataset, centre: Tensor, order: Tensor, most: int) -> Tensor:
         if len(first) >= most:
             break
         before = torch.tensor([*first, *chunk.tolist()])
-        sees = (X[chunk] @ X[before].T > NEAR) & (y[chunk, None] == y[before])
+        sees = (X[chunk] @ X[before].T > SIMILAR_COSINE) & (y[chunk, None] == y[before])
         seen, known = sees[:, : len(first)].any(1).tolist(), sees[:, len(first) :].tolist()
         for i, row in enumerate(chunk.tolist()):
             if not seen[i]:

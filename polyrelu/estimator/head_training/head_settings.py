@@ -30,13 +30,13 @@ from polyrelu.train.gradient_flow import stratified
 AUTO_WIDTH = 500  # "auto"
 LEAST_UPDATES, LEAST_EPOCHS = 300, 10  # "auto": so many updates, and passes, at least
 AUTO_FLOW_PASSES = 1000  # "auto", of the flow
-LARGEST = 307  # decades of a float64
+MOST_DECADES = 307  # that a float64 holds, of unit^degree
 MOST_SET_ASIDE = 10_000  # rows set aside at most
 POWERS = (1.0, 2.0, 3.0, 4.0)  # "auto": one of these
 FOLDS = 3
 SEARCHED_ROWS = 6000  # looked at in the search for p, drawn at random
 CERTIFIED_ROWS = 100  # in each fold
-LOOKS = 100  # looks at the held-out rows in a run, at most one an epoch
+MOST_VALIDATIONS = 100  # of a run on the rows set aside, at most one an epoch
 
 _COUNTS = {"width": True, "epochs": True, "batch": False, "patience": False}  # may it be "auto"?
 _SIZES = {"rate": math.inf, "validation_fraction": 1.0, "scale": math.inf, "until": math.inf, "radius": math.inf}
@@ -116,7 +116,8 @@ class HeadSettings:
             aside = held_out_rows(problem.groups, weights, share, seed)
             enough = len(set(data.y[aside].tolist())) > 1
             require(enough, "early_stopping", True, "two rows at least in two classes, so that one can be held out")
-            held_out = HeldOut(data.subset(aside), weights[aside], int(self.patience), max(1, passes // LOOKS))
+            every = max(1, passes // MOST_VALIDATIONS)
+            held_out = HeldOut(data.subset(aside), weights[aside], int(self.patience), every)
             weights[aside] = 0.0
         start = self.start(data, p, weights, seed)
         if self.solver == "flow":
@@ -140,7 +141,7 @@ class HeadSettings:
         """In float64 for float64 rows that fit into one batch, otherwise as `precision` says."""
         centre, unit = location(data, weights)
         power = degree(p, bool(self.normalise_input))
-        good = bool(centre.isfinite().all()) and abs(power * math.log10(unit)) < LARGEST
+        good = bool(centre.isfinite().all()) and abs(power * math.log10(unit)) < MOST_DECADES
         said = f"rows whose squares and powers of {power:g} a float holds: scale them to about 1"
         require(good, "X", f"rows of length {unit:.3g} around their mean", said)
         few = data.dtype == torch.float64 and (self.solver == "flow" or len(data) <= self.batch)

@@ -101,7 +101,7 @@ def measure_radii(
             proof = UNPROVEN if more is None else EXACT if is_linear(target.module) else PROVEN
             lower = lower if more is None else torch.maximum(lower, more)
             if proof != EXACT:
-                upper, step = _harder(target.module, rows, labels, upper, step, own, radii, seed)
+                upper, step = _strongest(target.module, rows, labels, upper, step, pool=own, radii=radii, seed=seed)
     upper, step = recheck(lambda some, Z: torch.from_numpy(target.decide(Z) != said[some.numpy()]), rows, upper, step)
     lower = torch.where(upper > 0, lower, 0.0)  # its own predict may round a margin of 0 to the other side
     check_bounds(lower, upper)
@@ -110,8 +110,8 @@ def measure_radii(
     return MeasuredRadii(target.name, clean, Bracket(lower, upper, step, status, 2.0, nodes), proof, how)
 
 
-def _harder(
-    module: nn.Module, X: Tensor, y: Tensor, upper: Tensor, step: Tensor, pool: LabelledRows, radii: Array, seed: int
+def _strongest(
+    module: nn.Module, X: Tensor, y: Tensor, upper: Tensor, step: Tensor, *, pool: LabelledRows, radii: Array, seed: int
 ) -> tuple[Tensor, Tensor]:
     """The strongest attack at each radius on the points that the minimal one left, from the smallest radius on."""
     for radius in sorted(radii.tolist()):

@@ -29,8 +29,9 @@ from polyrelu.estimator.robustness_report.structure import Structure
 from polyrelu.estimator.robustness_report.target_model import as_target
 from polyrelu.progress import Progress
 
-AHEAD = 1.05  # how much farther a head must hold to be called better
-AVERAGES, APART = 0.55, 0.45  # averaging scores from which a classifier is said to average, or to keep them apart
+BETTER_FACTOR = 1.05  # how much farther a head must hold to be called better
+AVERAGING_SCORE = 0.55  # averaging score from which a classifier is said to average its sub-classes
+DECOUPLED_SCORE = 0.45  # up to which it is said to keep them apart
 NEXT_COMMANDS = (
     "polyrelu fit DATA -o head.safetensors",
     "polyrelu predict head.safetensors DATA --radius -o predictions.csv",
@@ -112,7 +113,10 @@ class RobustnessReport:
         good = progress is None or isinstance(progress, Progress)
         require(good, "progress", value_text(progress), "None or a polyrelu.progress.Progress")
         require(name is None or isinstance(name, str), "name", value_text(name), "a text")
-        rows = ReportRows.from_data(X, y, radii, fine, pool, train, seed, points, progress or Progress())
+        rows = ReportRows.from_data(
+            X, y, radii=radii, fine=fine, pool=pool, train=train, seed=seed, points=points,
+            progress=progress or Progress(),
+        )  # fmt: skip
         target = as_target(model, rows.X, rows.all_labels, name)
         more = [as_target(other, rows.X, rows.all_labels, title) for title, other in (beside or {}).items()]
         notes = [f"It was attacked by its decisions alone ({target.why})"] if target.why else []
@@ -182,7 +186,7 @@ class RobustnessReport:
         """To "train" the polynomial head, or to "stay" with what is there; "" without a head."""
         if self.head is None:
             return ""
-        return "train" if self.head.measured.broken_at > AHEAD * self.best_rival.measured.broken_at else "stay"
+        return "train" if self.head.measured.broken_at > BETTER_FACTOR * self.best_rival.measured.broken_at else "stay"
 
     @property
     def best_rival(self) -> ClassifierReport:
@@ -266,9 +270,9 @@ def _structure(report: RobustnessReport) -> str:
 def _model(report: RobustnessReport) -> str:
     part, typical, score = report.model, report.typical, report.averaging
     does = ""
-    if score >= AVERAGES:
+    if score >= AVERAGING_SCORE:
         does = f" averages them (score {score:.2f}):"
-    elif score <= APART:
+    elif score <= DECOUPLED_SCORE:
         does = f" tells them apart (averaging score {score:.2f}):"
     elif not math.isnan(score):
         does = f" partly averages them (score {score:.2f}):"
@@ -298,9 +302,9 @@ def _head(report: RobustnessReport) -> str:
     accuracy = (
         f"its accuracy is {percent(head.measured.clean)}, that of the {rival.name} {percent(rival.measured.clean)}"
     )
-    if mine > AHEAD * theirs:
+    if mine > BETTER_FACTOR * theirs:
         verb = "holds to"
-    elif mine * AHEAD < theirs:
+    elif mine * BETTER_FACTOR < theirs:
         verb = "does worse, it holds to"
     else:
         verb = "does about the same, it holds to"

@@ -88,7 +88,7 @@ class ReportRows:
 
     @classmethod
     def from_data(
-        cls, X: Any, y: Any, radii: Sequence[float] | None, fine: Any, pool: Any, train: Any, seed: int, points: int,
+        cls, X: Any, y: Any, *, radii: Sequence[float] | None, fine: Any, pool: Any, train: Any, seed: int, points: int,
         progress: Progress,
     ) -> ReportRows:  # fmt: skip
         """Checked; the arguments are those of `RobustnessReport.measure`."""

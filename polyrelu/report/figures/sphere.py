@@ -17,7 +17,6 @@ from numpy.typing import ArrayLike, NDArray
 from polyrelu.checks import checked
 from polyrelu.errors import require
 from polyrelu.report.figures.style import BLACK, BLUE, GREY, LIGHT_GREY, VERMILION, canvas, figure_style
-from polyrelu.report.figures.timeline import LN10
 
 POSITIVE, NEGATIVE = "#009E73", "#882E72"  # green of Okabe & Ito and a deep purple; shapes differ too
 SIGNS = ((1, POSITIVE, "o", "neuron, v > 0"), (-1, NEGATIVE, "v", "neuron, v < 0"), (0, BLACK, "s", "neuron"))
@@ -240,8 +239,8 @@ def _legend(
         if len(seen):
             keys.append(key(name, color=colour, marker=marker, mfc="none", mew=1.8, ms=9))
     for log in (area_of.low, area_of.high) if area_of.high > area_of.low else ():
-        area, power = float(area_of(np.array([log]))[0]), math.floor(log / LN10)
-        name = rf"|v||w| = ${math.exp(log - power * LN10):.1f}" + (rf" \cdot 10^{{{power}}}$" if power else "$")
+        area, power = float(area_of(np.array([log]))[0]), math.floor(log / math.log(10))
+        name = rf"|v||w| = ${math.exp(log - power * math.log(10)):.1f}" + (rf" \cdot 10^{{{power}}}$" if power else "$")
         keys.append(key(name, color=GREY, marker="o", mew=0, ms=math.sqrt(area)))
     columns = len(keys) if len(keys) < 5 else math.ceil(len(keys) / 2)
     place = (0.5, 0.22 / figure.get_figheight())

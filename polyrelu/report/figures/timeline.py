@@ -20,7 +20,6 @@ from polyrelu.train import History
 VISIBLE = 0.05  # share of a linear axis that everything before the loss falls must fill
 MOST_DECADES = 12  # decades after the loss began to fall, beyond which they are counted in decades themselves
 EARLIEST = 0.3  # log10 of the time at which an axis of decades of decades begins
-LN10 = math.log(10)
 PHASES = (("directions turn", "#E9F1F7"), ("norms grow", "#FFFFFF"), ("loss falls", "#F7EFE7"))
 AXIS_NAMES = {"linear": "flow time", "log": "flow time, in decades", "loglog": "flow time, in decades of decades"}
 
@@ -43,7 +42,7 @@ class Timeline:
     @classmethod
     def in_decades(cls, log_time: NDArray[np.float64], start: int = 0, most: float = MOST_DECADES) -> Timeline:
         """Decades of time; decades of decades where there are more than ``most`` from the moment ``start`` on."""
-        log10 = log_time / LN10
+        log10 = log_time / math.log(10)
         log10 = np.where(np.isfinite(log10), log10, log10[np.isfinite(log10)].min(initial=log10[-1]))
         if log10[-1] - log10[start] <= most:
             return cls(log10, "log")
@@ -53,7 +52,7 @@ class Timeline:
         """Where moments stand, from the natural log of their time; those before the axis begins, at its beginning."""
         if self.scale == "linear":
             return np.exp(log_time)
-        log10 = log_time / LN10
+        log10 = log_time / math.log(10)
         return np.asarray(np.maximum(log10, self.x[0]) if self.scale == "log" else np.log10(log10.clip(EARLIEST)))
 
     def set_axis(self, panel: Axes) -> None:

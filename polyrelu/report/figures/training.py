@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -13,7 +14,7 @@ from polyrelu.bias import alignment_index, dominant_neurons, loss_fall_index, me
 from polyrelu.checks import checked
 from polyrelu.errors import require
 from polyrelu.report.figures.style import BLACK, BLUE, DASHED, DOTTED, GREY, LIGHT_GREY, VERMILION, canvas, figure_style
-from polyrelu.report.figures.timeline import LN10, Timeline, decade_ticks, tint_phases
+from polyrelu.report.figures.timeline import Timeline, decade_ticks, tint_phases
 from polyrelu.train import History, Trajectory
 
 MOST_LINES = 24  # neurons of each kind drawn one by one
@@ -103,7 +104,7 @@ def _alignment(panel: Axes, beside: Axes, timeline: Timeline, neurons: NeuronGro
 
 
 def _loss(panel: Axes, timeline: Timeline, history: History) -> None:
-    loss = np.where(np.isfinite(history.log_loss), history.log_loss, np.nan) / LN10
+    loss = np.where(np.isfinite(history.log_loss), history.log_loss, np.nan) / math.log(10)
     panel.set_title("Training loss")
     panel.plot(timeline.x, loss, color=BLACK, lw=2, marker=_marker(timeline.x))
     decade_ticks(panel.yaxis, float(np.nanmin(loss)), float(np.nanmax(loss)))
@@ -111,7 +112,7 @@ def _loss(panel: Axes, timeline: Timeline, history: History) -> None:
 
 def _growth(panel: Axes, timeline: Timeline, neurons: NeuronGroups) -> None:
     panel.set_title("Contributions |v||w|")
-    logs = neurons.history.log_contribution.astype(np.float64) / LN10
+    logs = neurons.history.log_contribution.astype(np.float64) / math.log(10)
     logs = np.where(np.isfinite(logs), logs, np.nan)
     for group, colour, alpha in ((neurons.others, LIGHT_GREY, 0.8), (neurons.dominant, BLACK, 0.75)):
         ranks = np.unique(np.linspace(0, len(group) - 1, MOST_LINES).round().astype(int))[: len(group)]

@@ -113,7 +113,12 @@ def by_radius(table: EvaluationTable) -> Grid:
     if marked:
         grid.add_column("theory")
     for line in table.lines:
-        cells = [f"{line.radius:.4g}", down(line.certified), up(line.attacked), up(line.attacked - line.certified)]
+        cells = [
+            f"{line.radius:.4g}",
+            percent_down(line.certified),
+            percent_up(line.attacked),
+            percent_up(line.attacked - line.certified),
+        ]
         grid.add_row(*cells, *([line.mark] if marked else []))
     return grid
 
@@ -122,11 +127,11 @@ def overall(table: EvaluationTable) -> Grid:
     """Clean accuracy, median radius, largest gap, and how the points went."""
     grid = Grid.grid(padding=(0, 3, 0, 0))
     low, high = table.median.lower, table.median.upper
-    above = at_most(high) if math.isfinite(high) else "beyond what was found"
-    median = f"{at_least(low)} proven, {above} attacked" if math.isfinite(low) else "infinite, proven"
-    grid.add_row("clean accuracy", down(table.clean))
+    above = rounded_up(high) if math.isfinite(high) else "beyond what was found"
+    median = f"{rounded_down(low)} proven, {above} attacked" if math.isfinite(low) else "infinite, proven"
+    grid.add_row("clean accuracy", percent_down(table.clean))
     grid.add_row("median radius", median)
-    gap = f"{at_most(100 * table.gap, digits=2)} % (row {table.gap_row})" if table.gap else "none"
+    gap = f"{rounded_up(100 * table.gap, digits=2)} % (row {table.gap_row})" if table.gap else "none"
     grid.add_row("largest relative gap", gap)
     for name, count in table.status.items():
         grid.add_row(f"{name.lower()} points", f"{count}: {BracketStatus[name].value}")
@@ -149,21 +154,21 @@ def peers(checks: Sequence[CrossCheck]) -> Grid:
     return grid
 
 
-def at_least(radius: float, digits: int = 4) -> str:
+def rounded_down(radius: float, digits: int = 4) -> str:
     """Never more than it is: 0.70707 is 0.707."""
     return f"{float(Context(digits, ROUND_FLOOR).create_decimal(radius)):.{digits}g}"
 
 
-def at_most(radius: float, digits: int = 4) -> str:
+def rounded_up(radius: float, digits: int = 4) -> str:
     """Never less than it is."""
     return f"{float(Context(digits, ROUND_CEILING).create_decimal(radius)):.{digits}g}"
 
 
-def down(share: float) -> str:
+def percent_down(share: float) -> str:
     """Never more than it is: 0.99999 is 99.9 %."""
     return f"{math.floor(1000 * share + 1e-9) / 10:g} %"
 
 
-def up(share: float) -> str:
+def percent_up(share: float) -> str:
     """Never less than it is."""
     return f"{math.ceil(1000 * share - 1e-9) / 10:g} %"

@@ -12,7 +12,7 @@ from polyrelu.report import power_text
 from polyrelu.workflows.inspect.inputs import InspectedNet
 from polyrelu.workflows.inspect.table import Measurement, at_most, counted, does_not_apply, fields_of, short
 
-NEAR = 0.05  # KKT residuals below which a net is called close to a KKT point
+CLOSE_RESIDUAL = 0.05  # KKT residuals below which a net is called close to a KKT point
 Measurements = list[Measurement]
 
 
@@ -55,7 +55,7 @@ def kkt_residual(subject: InspectedNet) -> Measurements:
     found = kkt(subject.net, subject.data, layers=_layers(subject))
     best = found.best
     support = len(set(best.support.tolist()))
-    close = best.stationarity < NEAR and best.slackness < NEAR
+    close = best.stationarity < CLOSE_RESIDUAL and best.slackness < CLOSE_RESIDUAL
     words = (
         f"the net is {'close' if close else 'not close'} to a stationary point of the largest margin (0 and 0): "
         f"gradients of {counted(support, 'row')} leave {at_most(best.stationarity)} of its weights unexplained, with "

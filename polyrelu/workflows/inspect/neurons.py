@@ -26,7 +26,8 @@ from polyrelu.train import ReferenceDirections
 from polyrelu.workflows.inspect.inputs import InspectedNet, some_rows
 from polyrelu.workflows.inspect.table import Measurement, at_least, at_most, cosine, counted, fields_of, of, short, unit
 
-EVEN, ALONE = 0.9, 1.1  # averaging ratio and number of centres in use from which, to which, a verdict needs no "nearly"
+EVEN_RATIO = 0.9  # averaging ratio from which on class averages are not called uneven
+SINGLE_CENTRE_COUNT = 1.1  # centres in use, up to which single centres are not called "mostly" single
 STARTS, FIELD_ROWS = 100, 2000  # of the search for stationary directions
 Measurements = list[Measurement]
 
@@ -109,10 +110,10 @@ def learned(subject: InspectedNet) -> Measurements:
 def verdict(found: Learned) -> str:
     """What was learned, as a clause that holds at every value of the numbers."""
     if found.verdict == CLASS_AVERAGES:
-        even = "class averages" if found.averaging_ratio >= EVEN else "uneven class averages"
+        even = "class averages" if found.averaging_ratio >= EVEN_RATIO else "uneven class averages"
         said = f"the neurons learned {even}: averaging ratio {unit(found.averaging_ratio)}"
     elif found.verdict == SINGLE_CENTRES:
-        alone = "single centres" if found.effective <= ALONE else "mostly single centres"
+        alone = "single centres" if found.effective <= SINGLE_CENTRE_COUNT else "mostly single centres"
         said = f"the neurons learned {alone}: decoupling score {unit(found.score)}"
     elif found.verdict == MIXTURE:
         said = (

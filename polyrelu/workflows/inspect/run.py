@@ -70,7 +70,9 @@ INSPECTION_STEPS = (
     ),
     InspectionStep("KKT residual", margins.kkt_residual),
 )
-SLOW = {"KKT residual": " (up to half a minute for 20,000 rows)"}
+DURATION_NOTES = {  # said of steps that take long
+    "KKT residual": " (up to half a minute for 20,000 rows)",
+}
 
 
 @final
@@ -142,7 +144,7 @@ def run_inspection(settings: InspectionSettings, out: str | Path, progress: Prog
     for step in INSPECTION_STEPS:
         if not step.concerns(subject):
             continue
-        report("measuring the " + step.name + SLOW.get(step.name, ""))
+        report("measuring the " + step.name + DURATION_NOTES.get(step.name, ""))
         rows += _measured(step, subject)
         for name, draw in step.pictures:
             report(f"drawing the picture {name}")

@@ -7,6 +7,7 @@ import math
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import IO, Any, final
@@ -23,6 +24,7 @@ from polyrelu.nets import load_about
 from polyrelu.progress import Progress
 from polyrelu.robust import Budget
 from polyrelu.workflows.predict.certified_rows import CertifiedRows, Decided, file_hash
+from polyrelu.workflows.records import require_replaceable
 
 HEADER = ("row", "prediction", "probability")
 CERTIFIED = 100  # rows that are certified at a time
@@ -70,23 +72,27 @@ def run_prediction(
     """
     head, takes, typical = read_head(file)
     if out is not None:
-        _require_replaceable(out)
+        require(out.suffix.lower() == ".csv", "out", out, "a name that ends in .csv")
+        require_replaceable(out, _holds_predictions, "holds no predictions")
         output_folder(out.parent)
     if Path(data).suffix.lower() in TABLE_SUFFIXES:
         blocks = read_table_blocks(data, label=label, takes=takes)
     else:
         blocks = iter([read_table(data, label=label, takes=takes)])
     first = next(blocks)  # complaints about DATA come before anything is written
+    write_to = partial(
+        _write, head=head, first=first, others=blocks, label=label, radius=radius, typical=typical, progress=progress
+    )
     if out is None:
         require(sys.stdout is not None, "out", None, "--out FILE where there is no stdout")
-        return _write(sys.stdout, head, first, blocks, label, radius, typical, progress, to_stdout=True)
+        return write_to(sys.stdout, to_stdout=True)
     found: list[Predictions] = []
     identity = {"head": file_hash(file), "rows": CERTIFIED, "tol": TOL, "nodes": NODES, "version": __version__}
     kept = CertifiedRows(out, identity, len(head.classes_)) if radius else None
 
     def write(temporary: Path) -> None:
         with temporary.open("w", encoding="utf-8", newline="") as stream:
-            found.append(_write(stream, head, first, blocks, label, radius, typical, progress, kept))
+            found.append(write_to(stream, kept=kept))
 
     try:
         write_atomically(out, write)
@@ -97,8 +103,8 @@ def run_prediction(
 
 
 def _write(
-    stream: IO[str], head: PolyReLUClassifier, first: Table, others: Iterator[Table], label: str | None, radius: bool,
-    typical: float | None, progress: Progress, kept: CertifiedRows | None = None, to_stdout: bool = False,
+    stream: IO[str], *, head: PolyReLUClassifier, first: Table, others: Iterator[Table], label: str | None,
+    radius: bool, typical: float | None, progress: Progress, kept: CertifiedRows | None = None, to_stdout: bool = False,
 ) -> Predictions:  # fmt: skip
     lines = csv.writer(stream, lineterminator="\n")
     fraction = radius and typical is not None
@@ -166,12 +172,6 @@ def decide(scores: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.float64]
     return chosen, 1 / np.exp(above).sum(axis=1)
 
 
-def _require_replaceable(out: Path) -> None:
-    """Nothing is there yet, or predictions."""
-    require(out.suffix.lower() == ".csv", "out", out, "a name that ends in .csv")
-    require(not out.is_dir(), "out", out, "a file, this is a folder")
-    if out.exists():
-        require(out.is_file(), "out", out, "the name of an ordinary file")
-        with open_file(out) as stream:
-            mine = stream.read(100).decode("utf-8", "replace").startswith(",".join(HEADER))
-        require(mine, "out", out, "another name: it is there and holds no predictions")
+def _holds_predictions(path: Path) -> bool:
+    with open_file(path) as stream:
+        return stream.read(100).decode("utf-8", "replace").startswith(",".join(HEADER))

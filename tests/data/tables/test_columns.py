@@ -9,7 +9,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from polyrelu.data.spec import read_dataset_file
+from polyrelu.data.read import read_dataset_file
 from polyrelu.data.tables.columns import FEWEST, InputSchema, as_whole_numbers, label_column, lay_out, names_rows
 from polyrelu.data.tables.csv_parquet import _is_header, _is_text
 from polyrelu.data.tables.table import open_table, read_table_file
@@ -19,7 +19,16 @@ PATH = Path("table.csv")
 
 
 def laid(names, text=(), *, headed=True, label=None, fine=None, takes=None, distinct=()):
-    return lay_out(PATH, names, headed, set(text), lambda i: i in distinct, label, fine, takes)
+    return lay_out(
+        PATH,
+        names,
+        headed=headed,
+        text=set(text),
+        distinct=lambda i: i in distinct,
+        label=label,
+        fine=fine,
+        takes=takes,
+    )
 
 
 def test_a_numbered_label_is_one_of_a_table_without_header():
@@ -203,15 +212,15 @@ def test_a_parquet_table_that_unpacks_to_far_more_than_it_is(tmp_path, monkeypat
         pyarrow.table({"x": np.zeros(10**5), "v": [[1.0, 2.0]] * 10**5, "y": ["a", "b"] * 50_000}), path
     )
     assert len(read_table_file(path).X) == 10**5  # small enough in any case
-    monkeypatch.setattr(_sheets, "SMALL", 4 * 10**5 * 8)
-    monkeypatch.setattr(_sheets, "RATIO", 1)
+    monkeypatch.setattr(_sheets, "ALWAYS_UNPACKED", 4 * 10**5 * 8)
+    monkeypatch.setattr(_sheets, "MOST_EXPANSION", 1)
     assert len(read_table_file(path).X) == 10**5
-    monkeypatch.setattr(_sheets, "SMALL", 4 * 10**5 * 8 - 1)
+    monkeypatch.setattr(_sheets, "ALWAYS_UNPACKED", 4 * 10**5 * 8 - 1)
     with pytest.raises(
         InputError, match=r"a\.parquet: [\d,]+ bytes that unpack to 400,000 numbers: expected at most 1 times"
     ):
         read_table_file(path)
-    monkeypatch.setattr(_sheets, "RATIO", 10**4)
+    monkeypatch.setattr(_sheets, "MOST_EXPANSION", 10**4)
     assert len(read_table_file(path).X) == 10**5
 
 

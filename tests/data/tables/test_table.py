@@ -9,7 +9,7 @@ import torch
 from safetensors.torch import save_file
 
 from polyrelu.data import read
-from polyrelu.data.spec import class_indices, read_table
+from polyrelu.data.read import class_indices, read_table
 from polyrelu.data.tables import csv_parquet as _sheets
 from polyrelu.data.tables.columns import InputSchema
 from polyrelu.data.tables.table import read_table_blocks, read_table_file

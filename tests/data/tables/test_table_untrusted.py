@@ -18,8 +18,8 @@ from typer.testing import CliRunner
 from polyrelu import InputError, data
 from polyrelu.cli import application as cli
 from polyrelu.data.images import downloads as fetch
+from polyrelu.data.read import read_table
 from polyrelu.data.relabel import relabel
-from polyrelu.data.spec import read_table
 from polyrelu.data.tables.table import read_table_blocks, read_table_file
 
 X = np.random.default_rng(0).normal(size=(12, 3)).astype(np.float32)

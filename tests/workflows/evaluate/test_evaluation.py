@@ -37,10 +37,10 @@ from polyrelu.workflows.evaluate import run as evaluation
 from polyrelu.workflows.evaluate.settings import EvaluationSettings, parse_radii
 from polyrelu.workflows.evaluate.table import (
     EvaluationTable,
-    at_least,
-    at_most,
     overall,
     round_radii,
+    rounded_down,
+    rounded_up,
     theory_marks,
 )
 
@@ -462,9 +462,9 @@ def test_table_adds_what_theory_says():
 
 
 def test_radii_are_rounded_so_that_they_stay_true():
-    assert (at_least(0.70716), at_most(0.70711)) == ("0.7071", "0.7072")
-    assert (at_least(0.25), at_most(0.25)) == ("0.25", "0.25")
-    assert (at_least(123456.0), at_most(1e-9 / 3)) == ("1.234e+05", "3.334e-10")
+    assert (rounded_down(0.70716), rounded_up(0.70711)) == ("0.7071", "0.7072")
+    assert (rounded_down(0.25), rounded_up(0.25)) == ("0.25", "0.25")
+    assert (rounded_down(123456.0), rounded_up(1e-9 / 3)) == ("1.234e+05", "3.334e-10")
     bracket = made([0.70716] * 3, [0.70721] * 3)
     console = Console(width=120, file=io.StringIO())
     console.print(overall(EvaluationTable.from_bracket(bracket, curve(bracket), (), {})))

@@ -135,15 +135,24 @@ def as_label_numbers(y: Any) -> Any:
 def _read_recipe(text: str) -> Dataset:
     """The set that ``kind:key=value,...`` means."""
     kind = text.partition(":")[0]
-    recipe, keys, needed = RECIPES[kind]
-    found = parse_recipe(text, {key: SETTINGS[key] for key in keys}, needed)
-    n, seed, balanced = found.pop("n"), found.pop("seed", 0), found.pop("balanced", True)
-    if recipe is not OrthonormalMixture:
-        data: Dataset = recipe(**found).sample(n, seed)
-        return data
-    found["positive"], found["negative"] = found.pop("clusters")
-    mixture = OrthonormalMixture(**found)
+    sample, keys, needed = RECIPES[kind]
+    return sample(**parse_recipe(text, {key: SETTINGS[key] for key in keys}, needed))
+
+
+def _sample_mixture(
+    clusters: tuple[int, int], n: int, seed: int = 0, balanced: bool = True, **settings: Any
+) -> Dataset:
+    positive, negative = clusters
+    mixture = OrthonormalMixture(positive=positive, negative=negative, **settings)
     return mixture.sample(n, seed, balanced, lazy=n * mixture.dim > LARGE)
+
+
+def _sample_sphere(n: int, seed: int = 0, **settings: Any) -> Dataset:
+    return NearlyOrthogonalSphere(**settings).sample(n, seed)
+
+
+def _sample_symmetric(n: int, seed: int = 0, **settings: Any) -> Dataset:
+    return SymmetricSeparable(**settings).sample(n, seed)
 
 
 SETTINGS: dict[str, Callable[[str, str], Any]] = {  # how the text of each setting is read, in whatever recipe
@@ -161,15 +170,16 @@ SETTINGS: dict[str, Callable[[str, str], Any]] = {  # how the text of each setti
     "seed": parse_whole_number,
     "balanced": parse_yes_or_no,
 }
-RECIPES: dict[str, tuple[Any, Sequence[str], Sequence[str]]] = {  # the recipe, its settings, those that must be there
+RECIPES: dict[str, tuple[Callable[..., Dataset], Sequence[str], Sequence[str]]] = {
+    # what makes the rows, its settings, those that must be there
     "mixture": (
-        OrthonormalMixture,
+        _sample_mixture,
         ("dim", "clusters", "alpha", "scale", "noise", "rotate", "dtype", "n", "seed", "balanced"),
         ("dim", "clusters", "alpha", "n"),
     ),
-    "sphere": (NearlyOrthogonalSphere, ("dim", "dtype", "n", "seed"), ("dim", "n")),
+    "sphere": (_sample_sphere, ("dim", "dtype", "n", "seed"), ("dim", "n")),
     "symmetric": (
-        SymmetricSeparable,
+        _sample_symmetric,
         ("dim", "margin", "spread", "extra", "rotate", "dtype", "n", "seed"),
         ("dim", "n"),
     ),
