@@ -88,7 +88,7 @@ class Listener:
         signal.set_wakeup_fd(self.there.fileno(), warn_on_full_buffer=False)
 
     def stop(self) -> None:
-        """Give everything back."""
+        """Restore the handlers of the signals that were there before, and end the thread."""
         signal.set_wakeup_fd(self.descriptor)
         for number, handler in self.before.items():
             signal.signal(number, handler)

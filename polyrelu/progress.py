@@ -52,5 +52,5 @@ class PartProgress(Progress):
         self.whole, self.before = whole, before
 
     def update(self, done: float | None = None, **numbers: Any) -> None:
-        """Say so of the whole."""
+        """The same, with ``done`` counted in the whole work."""
         self.whole.update(self.before + int(done or 0), **numbers)

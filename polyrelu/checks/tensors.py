@@ -45,10 +45,16 @@ def dense(argument: str, given: Tensor, what: str = "numbers") -> Tensor:
     """``given`` if it is a tensor that arithmetic works with: real numbers at hand, in rows and columns."""
     import torch
 
-    odd = given.is_quantized or given.is_nested or given.device.type == "meta" or given.layout != torch.strided
-    meta = "meta" if given.device.type == "meta" else given.layout
-    found = f"{'quantised' if given.is_quantized else 'nested' if given.is_nested else meta} tensor"
-    require(not odd, argument, found, "a dense tensor with numbers in it; X.to_dense() and X.dequantize() make one")
+    if given.is_quantized:
+        kind = "quantised"
+    elif given.is_nested:
+        kind = "nested"
+    elif given.device.type == "meta":
+        kind = "meta"
+    else:
+        kind = "dense" if given.layout == torch.strided else str(given.layout)
+    allowed = "a dense tensor with numbers in it; X.to_dense() and X.dequantize() make one"
+    require(kind == "dense", argument, f"{kind} tensor", allowed)
     require(not given.is_complex(), argument, f"{given.dtype} {what}", "real numbers")
     small = given.is_floating_point() and given.dtype.itemsize < 2
     require(not small, argument, f"{given.dtype} {what}", "float32 or float64; convert with X.float()")

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from polyrelu.claims.claim import Claim
+from polyrelu.claims.code_identity import code_identity
 from polyrelu.claims.experiment import Measured, load_experiment
-from polyrelu.claims.identity import code_identity
 from polyrelu.claims.judge import Outcome
 from polyrelu.claims.profile import Profile
 from polyrelu.claims.quantity import Values

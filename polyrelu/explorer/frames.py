@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from polyrelu.bias import decompose, phases
-from polyrelu.explorer.problem import FlowProblem
+from polyrelu.explorer.training_problem import FlowProblem
 from polyrelu.nets import Polar, PolyReLUNet
 from polyrelu.train import Trajectory, flow
 from polyrelu.train.gradient_flow import PolarState

@@ -17,7 +17,7 @@ from polyrelu.data import OrthonormalMixture, parse_clusters
 from polyrelu.errors import InputError, require
 from polyrelu.explorer import frames
 from polyrelu.explorer.parameters import CHOICES, MOST_WORK, PARAMETERS, Setting
-from polyrelu.explorer.problem import TEST_POINTS, FlowProblem
+from polyrelu.explorer.training_problem import TEST_POINTS, FlowProblem
 from polyrelu.nets import PolyReLUNet
 from polyrelu.train import Trajectory
 from polyrelu.workflows import NET_FILE, RUN_FILE, TRAJECTORY_FILE, FlowSettings, read_run_record, read_trajectory

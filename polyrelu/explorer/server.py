@@ -26,9 +26,9 @@ from polyrelu._version import __version__
 from polyrelu.errors import InputError, require
 from polyrelu.explorer import frames, pages, radii
 from polyrelu.explorer.parameters import CHOICES, PARAMETERS, PRESETS, Setting
-from polyrelu.explorer.problem import flow_problem
 from polyrelu.explorer.saved_run import SavedRun
 from polyrelu.explorer.sessions import SUPERSEDED, Sessions
+from polyrelu.explorer.training_problem import flow_problem
 
 LOCAL_NAMES = ("127.0.0.1", "localhost")
 HEADERS = {

@@ -167,7 +167,7 @@ class TrainingProgress(Progress):
         self.whole, self.waits = whole, False
 
     def update(self, done: float | None = None, **numbers: Any) -> None:
-        """Say so, and what an interruption keeps."""
+        """Pass it on; after the first whole pass an interruption keeps the head."""
         if numbers["evaluations"] > WHOLE_PASS and not self.waits:
             self.waits = True
             self.whole.keep(NOTHING, "keeping the head of the last whole pass")

@@ -9,8 +9,8 @@ import torch
 import polyrelu
 from polyrelu.explorer import frames, radii
 from polyrelu.explorer.parameters import Setting
-from polyrelu.explorer.problem import flow_problem
 from polyrelu.explorer.sessions import Stopped
+from polyrelu.explorer.training_problem import flow_problem
 
 SMALL = Setting(p=3, dim=12, samples=60, width=16, positive=3, negative=2)
 

@@ -16,7 +16,7 @@ from polyrelu.claims.setups import digit_nets
 from polyrelu.claims.setups.biased_nets import with_ones
 from polyrelu.claims.setups.digit_nets import Head, accuracy, published_accuracy
 from polyrelu.claims.setups.mixture_nets import TEST_SEED, trained, untrained
-from polyrelu.claims.setups.needs import needs_mnist
+from polyrelu.claims.setups.requirements import needs_mnist
 from polyrelu.claims.setups.sizes import SIX_FOUR
 from polyrelu.data import Dataset, OrthonormalMixture, read
 from polyrelu.nets import CentreClassifier, PolyReLUNet

@@ -21,7 +21,7 @@ from polyrelu.bias import layers, margin_history, margins
 from polyrelu.claims import Key, Measured, Profile, Quantity, Values, experiment
 from polyrelu.claims.ll20 import sizes
 from polyrelu.claims.setups.digit_nets import accuracy
-from polyrelu.claims.setups.needs import needs_mnist
+from polyrelu.claims.setups.requirements import needs_mnist
 from polyrelu.data import Dataset, read
 from polyrelu.nets import SmallCNN
 from polyrelu.robust.attacks import BoundaryWalk

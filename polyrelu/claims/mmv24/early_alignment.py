@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from polyrelu.bias import cones as neuron_cones
 from polyrelu.bias import median_alignment, phases, weight_stable_ranks
 from polyrelu.claims import Key, Measured, Profile, Quantity, experiment
-from polyrelu.claims.setups.needs import needs_mnist
+from polyrelu.claims.setups.requirements import needs_mnist
 from polyrelu.data import Dataset, read
 from polyrelu.nets import PolyReLUNet
 from polyrelu.train import Until, descend, flow

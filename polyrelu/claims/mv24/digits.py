@@ -18,7 +18,7 @@ from polyrelu.claims.mv24 import sizes
 from polyrelu.claims.mv24.across_powers import by_power, changes, named, overstated
 from polyrelu.claims.setups import digit_nets
 from polyrelu.claims.setups.digit_nets import Head, RobustAccuracy
-from polyrelu.claims.setups.needs import needs_mnist
+from polyrelu.claims.setups.requirements import needs_mnist
 from polyrelu.data import Dataset, read
 from polyrelu.nets import PolyReLUNet
 from polyrelu.robust import Budget, bracket

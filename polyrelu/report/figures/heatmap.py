@@ -65,9 +65,13 @@ def heatmap_figure(title: str, names: Sequence[Sequence[str]], *, strip: bool) -
     cell = min(MAX_CELL_INCHES, MAX_COLUMNS_INCHES / sum(len(part) for part in names))
     longest = max(label_inches(part) for part in names)
     left, bottom = 1.0 + longest, 0.45 + (longest if longest > cell else LINE_INCHES)
-    boxes = [*((cell * len(part), 0.15) for part in names), *([(0.9, 0.3)] if strip else []), (0.15, 0.9)]
+    boxes = [(cell * len(part), 0.15) for part in names]  # width of a panel, and the gap right of it
+    if strip:
+        boxes.append((0.9, 0.3))
+    boxes.append((0.15, 0.9))  # of the colours
     across = max(left + sum(wide + gap for wide, gap in boxes), 5.0)
-    figure, axes, height = canvas((across, HEIGHT_INCHES), title), [], 1 - (TOP_INCHES + bottom) / HEIGHT_INCHES
+    height = 1 - (TOP_INCHES + bottom) / HEIGHT_INCHES
+    figure, axes = canvas((across, HEIGHT_INCHES), title), []
     for wide, gap in boxes:
         axes.append(figure.add_axes((left / across, bottom / HEIGHT_INCHES, wide / across, height)))
         left += wide + gap
@@ -99,14 +103,18 @@ def place_labels(axis: Axis, places: ArrayLike, labels: Sequence[str], length: f
     """Labels that do not overlap: upright where they fit, else turned (columns), else some of them."""
     places = np.asarray(places, dtype=np.float64)
     low, high = sorted(axis.get_view_interval())
-    step = float(np.diff(places).min(initial=high - low)) / (high - low) * length
+
+    def inches(distance: float) -> float:
+        return distance / (high - low) * length
+
+    step = inches(float(np.diff(places).min(initial=high - low)))
     wide = label_inches(labels)
     upright = isinstance(axis, YAxis)
     turned = not upright and wide > step
     need = LINE_INCHES if turned or upright else wide
     kept, last = [], -np.inf
     for number, place in enumerate(places):
-        if (place - last) / (high - low) * length >= need - 1e-9:
+        if inches(place - last) >= need - 1e-9:
             kept.append(number)
             last = place
     axis.set_ticks([places[k] for k in kept], labels=[labels[k] for k in kept], rotation=90 if turned else 0)

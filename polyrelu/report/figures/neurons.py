@@ -149,8 +149,9 @@ def lambda_matrix(
         place_labels(panel.xaxis, np.arange(len(labels)), [labels[k] for k in columns], panel_inches(panel)[0])
         panel.set_title("sub-class centres", loc="center", color=BLUE, fontweight="bold")
         panel.set_ylabel(f"{_of(len(chosen), len(values))}, by class and largest coefficient")
-        few = len(chosen) * LINE_INCHES <= panel_inches(panel)[1]
-        panel.set_yticks(np.arange(len(chosen)) if few else [], labels=[f"{j}" for j in chosen] if few else [])
+        numbers_fit = len(chosen) * LINE_INCHES <= panel_inches(panel)[1]
+        numbered = [f"{neuron}" for neuron in chosen] if numbers_fit else []
+        panel.set_yticks(np.arange(len(numbered)), labels=numbered)
         for kind in np.unique(group):
             inside = np.flatnonzero(group == kind)
             for first, last in _runs(framed[inside].any(axis=0)):

@@ -145,7 +145,9 @@ def _turned(projection: Projection, centres: Any, averages: Any, view: Any) -> A
     given = [projection.seen(*pair) for pair in (("centres", centres), ("averages", averages)) if pair[1] is not None]
     references = next((found for found in given if len(found)), np.zeros((1, 3)))
     middle = np.nan_to_num(references).mean(axis=0)
-    eye = np.asarray(view if view is not None else middle if np.linalg.norm(middle) > 0.1 else np.ones(3), dtype=float)
+    if view is None:
+        view = middle if np.linalg.norm(middle) > 0.1 else np.ones(3)
+    eye = np.asarray(view, dtype=float)
     good = eye.shape == (3,) and bool(np.isfinite(eye).all()) and bool(eye.any())
     require(good, "view", view, "three numbers, not all zero")
     eye = eye / np.linalg.norm(eye)

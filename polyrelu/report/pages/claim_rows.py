@@ -7,7 +7,7 @@ from typing import NamedTuple, final
 from urllib.parse import quote
 
 from polyrelu.claims import Check, Judgement, Number, Outcome, Verdict, for_profile
-from polyrelu.report.numbers import number_text
+from polyrelu.report.number_text import number_text
 
 CLAIM_GROUPS = {
     "A": "Ideal classifiers",

@@ -13,7 +13,7 @@ from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
 from polyrelu.files import write_atomically
-from polyrelu.report.numbers import number_text
+from polyrelu.report.number_text import number_text
 
 
 def write_page(

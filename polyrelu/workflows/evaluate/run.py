@@ -217,7 +217,7 @@ def require_same(folder: Path, identity: dict[str, Any]) -> int:
         if there.get(key) != now:
             before = there.get(key)
             differ.append(f"another {key}" if key in ("net", "data") else f"{key} {before} there, {now} now")
-    require(not differ, "out", folder, f"an empty folder or this evaluation, it holds one with {_and(differ)}; "
+    require(not differ, "out", folder, f"an empty folder or this evaluation, it holds one with {_listed(differ)}; "
             "choose another --out")  # fmt: skip
     return int(record.get("points", 1))
 
@@ -237,5 +237,6 @@ def _writing(folder: Path, done: int) -> AbstractContextManager[None]:
     return writing(folder, f"{done} points are done and kept")
 
 
-def _and(parts: list[str]) -> str:
-    return ", ".join(parts[:-1]) + (" and " if len(parts) > 1 else "") + parts[-1] if parts else ""
+def _listed(parts: list[str]) -> str:
+    """``a, b and c``."""
+    return " and ".join([", ".join(parts[:-1]), parts[-1]]) if len(parts) > 1 else "".join(parts)

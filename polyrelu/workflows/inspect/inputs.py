@@ -135,9 +135,12 @@ class InspectedNet:
     @cached_property
     def order(self) -> list[int]:
         """The number each sub-class has among the centres of ``placed``."""
-        assert self.placed.cluster is not None
-        first = [int((self.subclasses.cluster == k).nonzero()[0, 0]) for k in range(len(self.subclasses.labels))]
-        return [int(k) for k in self.placed.cluster[first]] if self.placed is self.data else list(range(len(first)))
+        numbers = range(len(self.subclasses.labels))
+        if self.placed is not self.data:
+            return list(numbers)
+        assert self.data.cluster is not None
+        first_rows = [int((self.subclasses.cluster == k).nonzero()[0, 0]) for k in numbers]
+        return [int(number) for number in self.data.cluster[first_rows]]
 
     @cached_property
     def alignment(self) -> Alignment:

@@ -17,7 +17,7 @@ from polyrelu.claims import (
 )
 from polyrelu.claims.ll20 import MODELS as PUBLISHED
 from polyrelu.claims.ll20 import claims, images, sizes
-from polyrelu.claims.setups import needs
+from polyrelu.claims.setups import requirements
 from polyrelu.nets import SmallCNN
 from polyrelu.report.paper_figures import FIGURES
 
@@ -81,12 +81,12 @@ def test_the_published_numbers_are_reproduced_and_wrong_ones_are_not(id, profile
 
 @pytest.mark.parametrize("id", CLAIMS)
 def test_the_published_size_says_what_it_needs(id, monkeypatch):
-    monkeypatch.setattr(needs, "cached", lambda name: None)
+    monkeypatch.setattr(requirements, "cached", lambda name: None)
     found = judge(CLAIMS[id], "paper", [Outcome(0, {}, Measured(published(CLAIMS[id])))])
     experiment = load_experiment(CLAIMS[id].experiment)
     long = experiment is images.rates
     assert found.verdict is Verdict.NOT_RUN and ("10,000 epochs" if long else "data fetch mnist") in found.reason
-    monkeypatch.setattr(needs, "cached", lambda name: "there")
+    monkeypatch.setattr(requirements, "cached", lambda name: "there")
     assert bool(experiment.needs("paper")) is long and not experiment.needs("quick")
 
 

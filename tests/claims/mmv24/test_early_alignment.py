@@ -16,7 +16,7 @@ from polyrelu.claims.mmv24.early_alignment import (
     two_points,
     zero_or_one,
 )
-from polyrelu.claims.setups import needs
+from polyrelu.claims.setups import requirements
 from polyrelu.data import Dataset
 from polyrelu.nets import PolyReLUNet
 from polyrelu.report.paper_figures.mmv24 import early
@@ -52,7 +52,7 @@ def test_the_claim_holds_and_a_wrong_number_turns_it(claim, outcomes, outside):
 
 
 def test_without_mnist_the_paper_profile_is_not_run(monkeypatch):
-    monkeypatch.setattr(needs, "cached", lambda name: None)
+    monkeypatch.setattr(requirements, "cached", lambda name: None)
     for name in ("E17", "E28"):
         experiment = load_experiment(BY_ID[name].experiment)
         assert "polyrelu data fetch mnist" in experiment.needs("paper")

@@ -9,7 +9,7 @@ from polyrelu.claims import PROFILES, Measured, Outcome, Quantity, Verdict, for_
 from polyrelu.claims.judge import GOOD
 from polyrelu.claims.mv24 import digits, sizes
 from polyrelu.claims.mv24.claims import digits as claims
-from polyrelu.claims.setups import digit_nets, needs
+from polyrelu.claims.setups import digit_nets, requirements
 from polyrelu.claims.setups.digit_nets import NORMS, Head, accuracy, images, robust_accuracy
 from polyrelu.data import Dataset
 from polyrelu.nets import PolyReLUNet, polar_form
@@ -89,7 +89,7 @@ def as_expected(claim, profile):
 @pytest.mark.parametrize("id", CLAIMS)
 @pytest.mark.parametrize("profile", PROFILES)
 def test_numbers_as_published_are_as_expected_and_others_are_not(id, profile, monkeypatch):
-    monkeypatch.setattr(needs, "cached", lambda name: name)
+    monkeypatch.setattr(requirements, "cached", lambda name: name)
     claim = CLAIMS[id]
     assert claim.sentence.endswith(".") and for_profile(claim.settings, profile).endswith(".")
     values = as_expected(claim, profile)

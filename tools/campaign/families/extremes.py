@@ -1,4 +1,4 @@
-"""More families: what the audit did not draw, at the ends of what a net can hold."""
+"""Extreme families: nets and points at the ends of what floats can hold."""
 
 from __future__ import annotations
 

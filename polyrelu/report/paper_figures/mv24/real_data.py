@@ -54,26 +54,33 @@ def _table(panel: Axes, runs: Sequence[Run], results: Results) -> None:
     lines = [["", *(f"p = {p}" if k == 0 else "" for p in COLOURS for k in range(N))]]
     lines += [["", *(words * len(COLOURS))] for words in (COLUMNS, WHERE)]
     for norm, radius in sizes:
-        row = [f"{norm} {radius:g}"]
-        for place, p in enumerate(COLOURS):
-            mine = panels.select(runs, p=p)
-            published = TABLE1.get((norm, radius), (None,) * 4)[place]
-            all_images = Quantity("robust accuracy", side="APGD-CE on all images", norm=norm, radius=radius, p=p)
-            every = panels.values_of(panels.measured(results, "mv24.digits.ten_digits"), all_images)
-            ours = [_mean(mine, norm, radius, side) for side in SIDES]
-            row += [_share(value) for value in (published, float(np.mean(every)) if every else None, *ours)]
-        lines.append(row)
+        shares = [share for p in COLOURS for share in _shares(runs, results, norm, radius, p)]
+        lines.append([f"{norm} {radius:g}", *map(_share_text, shares)])
     widths = [0.06, *([0.235 / N] * N * len(COLOURS))]
     table = panels.ruled_table(panel, lines, 8.5, colWidths=widths)
     powers = [*COLOURS]
     for (line, column), cell in table.get_celld().items():
         cell.PAD = 0.04
-        p = powers[max(column - 1, 0) // N]
+        place, kind = divmod(max(column - 1, 0), N)
         text = cell.get_text()
-        text.set_color(COLOURS[p] if line == 0 else GREY if line in (1, 2) or column % N == 1 else BLACK)
-        text.set_fontweight("bold" if line == 0 or (line > 2 and column % N == 4) else "normal")
-        if line in (1, 2):
-            text.set_fontsize(6.5)
+        if line == 0:
+            text.set(color=COLOURS[powers[place]], fontweight="bold")
+        elif line in (1, 2):
+            text.set(color=GREY, fontweight="normal", fontsize=6.5)
+        else:
+            published = column > 0 and COLUMNS[kind] == "paper"  # column 0 names norm and radius
+            text.set_color(GREY if published else BLACK)
+            text.set_fontweight("bold" if COLUMNS[kind] == "strongest" else "normal")
+
+
+def _shares(runs: Sequence[Run], results: Results, norm: str, radius: float, p: int) -> list[float | None]:
+    """The five columns of one p: published, on all images, and three on the first ones."""
+    published = TABLE1.get((norm, radius), (None,) * 4)[[*COLOURS].index(p)]
+    all_images = Quantity("robust accuracy", side="APGD-CE on all images", norm=norm, radius=radius, p=p)
+    every = panels.values_of(panels.measured(results, "mv24.digits.ten_digits"), all_images)
+    mine = panels.select(runs, p=p)
+    ours = [_mean(mine, norm, radius, side) for side in SIDES]
+    return [published, float(np.mean(every)) if every else None, *ours]
 
 
 def _mean(runs: Sequence[Run], norm: str, radius: float, side: str) -> float | None:
@@ -81,7 +88,7 @@ def _mean(runs: Sequence[Run], norm: str, radius: float, side: str) -> float | N
     return float(np.mean(found)) if found else None
 
 
-def _share(value: float | None) -> str:
+def _share_text(value: float | None) -> str:
     return "–" if value is None else f"{value:.3f}".removeprefix("0") if value < 1 else "1"
 
 

@@ -1,4 +1,4 @@
-"""The families in which certificates were first searched for violations, and found to have some."""
+"""Basic families: nets of every kind and size, in which most mistakes of a certificate show."""
 
 from __future__ import annotations
 
