@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help test check dev data reproduce explore lint types bench campaign rounding fuzz mutants clean
+.PHONY: help test check dev data reproduce explore lint types bench campaign rounding fuzz mutants tables clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -58,6 +58,9 @@ fuzz: $(INSTALLED) ## Read damaged files and call public functions with bad valu
 
 mutants: $(INSTALLED) ## Plant errors one at a time and list those no test notices (ARGS=--help)
 	$(BIN)/python -m tools.mutants $(ARGS)
+
+tables: $(INSTALLED) ## Write the tables of files in docs/architecture again, after a file came, went or changed its first sentence
+	$(BIN)/python -m tools.file_tables
 
 clean: ## Remove caches, builds and out/ (keeps .venv)
 	rm -rf out build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

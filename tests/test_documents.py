@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from tools import file_tables
+from polyrelu.claims.catalogue import catalogue
+from polyrelu.report.pages.claim_rows import CLAIM_GROUPS
+from tools import call_paths, file_tables
 
 ROOT = Path(__file__).parents[1]
 PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / ".github").rglob("*.md")]
@@ -39,7 +41,7 @@ def test_targets_of_make_exist():
 @pytest.mark.parametrize("page", sorted(file_tables.PAGES.glob("*.md")), ids=lambda page: page.stem)
 def test_tables_of_files_are_current(page):
     text = page.read_text(encoding="utf-8")
-    assert file_tables.renewed(text, page.stem) == text, "python -m tools.file_tables writes them again"
+    assert file_tables.renewed(text, page.stem) == text, "make tables writes them again"
 
 
 def test_every_subpackage_has_a_page():
@@ -47,7 +49,19 @@ def test_every_subpackage_has_a_page():
     assert {page.stem for page in file_tables.PAGES.glob("*.md")} == (folders - {"checks"}) | {"shared"}
 
 
+def test_the_table_of_call_paths_is_there():
+    text = call_paths.DOCS.read_text(encoding="utf-8")
+    table = text.partition(call_paths.BEGIN)[2].partition(call_paths.END)[0].split("\n")
+    rows = [re.fullmatch(r"\| `(\w+)` \| (\d+) \| (\d+) \|", line) for line in table if line.startswith("| `")]
+    assert [row and row[1] for row in rows] == list(call_paths.NAMES), "python -m tools.call_paths --docs writes it"
+    assert all(row and 0 < int(row[2]) < int(row[3]) for row in rows)
+
+
 def test_first_sentences_keep_their_brackets_whole(tmp_path):
     module = tmp_path / "one.py"
     module.write_text('"""What it is (A. B, App. C: Fig. 2), in words. More.\n"""\n')
     assert file_tables.first_sentence(module) == "What it is (A. B, App. C: Fig. 2), in words"
+
+
+def test_every_group_of_claims_has_a_heading():
+    assert {claim.group for claim in catalogue().values()} == set(CLAIM_GROUPS)

@@ -27,7 +27,7 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs" / "ARCHITECTURE.md"
 BEGIN, END = "<!-- call paths -->", "<!-- end of call paths -->"
-AUDIT = {"flow": 40, "fit": 22, "certify": 33, "reproduce": 53}  # files before the redesign, as the audit counted them
+NAMES = ("flow", "fit", "certify", "reproduce")
 SMALL = ["--dim", "30", "--clusters", "3+2", "--samples", "100", "--width", "40", "--p", "3", "--until-loss", "1e-2"]
 
 
@@ -114,9 +114,9 @@ def count(name: str) -> list[tuple[str, str]]:
 
 def table(paths: dict[str, list[tuple[str, str]]]) -> str:
     """Markdown."""
-    rows = ["| call path | files | functions | files before the redesign |", "| --- | --- | --- | --- |"]
+    rows = ["| call path | files | functions |", "| --- | --- | --- |"]
     for name, path in paths.items():
-        rows.append(f"| `{name}` | {len({file for file, _ in path})} | {len(path)} | {AUDIT[name]} |")
+        rows.append(f"| `{name}` | {len({file for file, _ in path})} | {len(path)} |")
     return "\n".join(rows)
 
 
@@ -125,13 +125,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tools.call_paths", description=__doc__.splitlines()[0])
     parser.add_argument("--docs", action="store_true", help="write the table into docs/ARCHITECTURE.md")
     parser.add_argument("--tree", type=Path, default=ROOT, help="where the package is; this tree if it is not given")
-    parser.add_argument("--one", choices=AUDIT, help=argparse.SUPPRESS)
+    parser.add_argument("--one", choices=NAMES, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.one:
         Path(os.environ["CALL_PATH"]).write_text(json.dumps(count(arguments.one)))
         return
     paths = {}
-    for name in AUDIT:
+    for name in NAMES:
         with tempfile.TemporaryDirectory() as folder:
             out = Path(folder) / "path.json"
             known = {**os.environ, "CALL_PATH": str(out), "PYTHONPATH": str(arguments.tree.resolve())}

@@ -1,6 +1,6 @@
 """The tables of files in docs/architecture, made of the first sentence of every module.
 
-    python -m tools.file_tables     writes them again; a test says when they are old
+    make tables     writes them again (python -m tools.file_tables); a test says when they are old
 
 A page DOCS/NAME.md lists the modules of polyrelu/NAME between its two marks; shared.md those beside the subpackages.
 """

@@ -11,11 +11,12 @@ from polyrelu.data import OrthonormalMixture
 from polyrelu.nets import CentreClassifier
 from polyrelu.robust import dist
 
-CLAIMS = {claim.id: claim for claim in claims.CLAIMS if claim.experiment.startswith("mv25.theorems.")}
+CLAIMS = {claim.id: claim for claim in claims.CLAIMS if claim.id in ("B16", "B21")}
 
 
 def test_every_claim_is_said_in_full():
-    assert list(CLAIMS) == ["B16", "B21"]
+    assert {claim.experiment.rpartition(".")[0] for claim in CLAIMS.values()} == {"mv25.theorems"}
+    assert set(CLAIMS) == {"B16", "B21"}
     for claim in CLAIMS.values():
         assert claim.sentence.endswith(".")
         for profile in PROFILES:

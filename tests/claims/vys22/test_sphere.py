@@ -24,9 +24,7 @@ def kept():
 
 @pytest.fixture(scope="module")
 def claim():
-    (found,) = CLAIMS
-    assert found.id == "E14"
-    return found
+    return next(one for one in CLAIMS if one.id == "E14")
 
 
 def test_the_claim_is_complete_and_a_wrong_number_turns_it(claim, kept, assert_complete, assert_can_fail):
