@@ -38,6 +38,7 @@ def test_targets_of_make_exist():
         assert {one or other for one, other in blocks} <= targets, page
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", sorted(file_tables.PAGES.glob("*.md")), ids=lambda page: page.stem)
 def test_tables_of_files_are_current(page):
     text = page.read_text(encoding="utf-8")

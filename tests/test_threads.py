@@ -54,6 +54,7 @@ def test_a_waiting_policy_is_left_alone(bare, monkeypatch):
     assert set(prepare()) == {"OMP_NUM_THREADS"}
 
 
+@pytest.mark.slow
 def test_importing_the_library_changes_nothing():
     code = "import os; before = dict(os.environ); import polyrelu; polyrelu.flow; assert dict(os.environ) == before"
     assert run("-c", code).returncode == 0
@@ -75,6 +76,7 @@ FLOW = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("given", [{}, {"OMP_NUM_THREADS": "1", "GOMP_SPINCOUNT": "123"}])
 def test_every_openmp_of_the_command_line_has_read_it(tmp_path, given):
     ran = run(*FLOW, "--out", str(tmp_path), OMP_DISPLAY_ENV="verbose", **given)
@@ -88,6 +90,7 @@ def test_every_openmp_of_the_command_line_has_read_it(tmp_path, given):
 SCRIPTS = sorted(path.name for path in (ROOT / "benchmarks").glob("[a-z]*.py"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_benchmarks_set_it_before_torch_is_loaded(name):
     path = ROOT / "benchmarks" / name
@@ -190,6 +193,7 @@ def test_cores_are_those_of_the_affinity_and_whole_ones_of_the_quota(monkeypatch
     assert cores() == count
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="needs affinities")
 def test_the_threads_of_torch_are_those_of_the_affinity():
     one = min(os.sched_getaffinity(0))

@@ -197,6 +197,7 @@ def mixture():
     return Dataset(X, y)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p", [1.0, 3.0])
 def test_training_nears_a_kkt_point(p):
     data, net = mixture(), PolyReLUNet(5, 20, p=p, init="balanced", scale=0.1, dtype=F64)

@@ -91,6 +91,7 @@ NETS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NETS)
 @pytest.mark.parametrize("radius", [0.7, 2.0])
 def test_no_slope_and_no_chord_exceeds_it(name, radius):
@@ -162,6 +163,7 @@ def test_f_and_the_centres():
     assert lipschitz(net_of(W, [0.5 * float(y) for y in mixture.labels] * 2, 3.0), 1.0).value == pytest.approx(3)
 
 
+@pytest.mark.slow
 def test_few_relus_exactly():
     """Every activation pattern that exists is tried, none that does not: against a fine search."""
     net = NETS["relu small"]

@@ -84,6 +84,7 @@ def exact(q, loss):
         return float(mpmath.log10(total / len(q))), float(-mpmath.log(mpmath.expm1(total)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("digits", [3, 300, 5000])
 @pytest.mark.parametrize(("loss", "classes"), [("exp", 2), ("logistic", 2), ("exp", 3), ("cross_entropy", 3)])
 def test_losses_far_below_floating_point(loss, classes, digits):

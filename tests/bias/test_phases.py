@@ -118,6 +118,7 @@ def test_fallen_is_the_first_moment_below():
     assert loss_fall_index(history, 0.6) is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p", [1.0, 3.0])
 def test_directions_come_first_in_a_flow(p):
     # B13 on a small setting: aligned well before the loss has fallen by a tenth.

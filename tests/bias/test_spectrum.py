@@ -123,6 +123,7 @@ def test_effective_neurons():
     assert effective_neurons(torch.tensor([2.0, 1.0]).log()) == pytest.approx(9 / 5)
 
 
+@pytest.mark.slow
 def test_larger_p_has_larger_rank_on_the_digits():
     """Claim D4 at its quick setting, one seed: 3.2 and 8.2 within 15 % ."""
     digits = read("digits")

@@ -17,6 +17,7 @@ def mixture(dim=20, n=200, positive=6, negative=4, alpha=0.1, seed=0, rotate=Non
     return OrthonormalMixture(dim, positive, negative, alpha, rotate=rotate, dtype=F64).sample(n, seed=seed)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sign", [1, -1])
 def test_p3_is_attracted_by_single_centres(sign):
     # B28. Every centre of the class, nothing else.
@@ -34,6 +35,7 @@ def test_p3_is_attracted_by_single_centres(sign):
     assert float(torch.cosine_similarity(field, found.directions).min()) >= 1 - 1e-10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sign", [1, -1])
 def test_p1_is_attracted_by_the_class_average(sign):
     # B28. One direction: the average, less what it has on rows of the other class that noise activates.
@@ -111,6 +113,7 @@ def test_without_noise_partial_averages_rest_but_are_not_stable(p):
     assert found.stable.tolist() == (places == 0).tolist()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", [1e-6, 1e6])
 def test_attractors_do_not_depend_on_the_units(scale, rough):
     # p = 6 in float32: powers of such rows leave the type.

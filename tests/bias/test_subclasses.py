@@ -12,6 +12,7 @@ def mixture(alpha, positive=6, negative=4, n=1000, seed=3, dim=100):
     return OrthonormalMixture(dim, positive, negative, alpha, rotate=1).sample(n, seed)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("alpha", [0.1, 1.0])
 def test_the_number_of_subclasses_and_their_centres_are_recovered(alpha):
     data = mixture(alpha)
@@ -25,6 +26,7 @@ def test_the_number_of_subclasses_and_their_centres_are_recovered(alpha):
     assert found.sizes.tolist() == [100] * 10
 
 
+@pytest.mark.slow
 def test_more_rows_than_the_search_looks_at():
     data = OrthonormalMixture(300, 3, 2, 0.1).sample(6000, seed=0, lazy=True)
     found = estimate_subclasses(data, most=5, rows=300)

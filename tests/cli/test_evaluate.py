@@ -32,6 +32,7 @@ def quick_bracket(monkeypatch):
     monkeypatch.setattr(robust, "Budget", stand_in_bracket.Budget, raising=False)
 
 
+@pytest.mark.slow
 def test_evaluate_shows_a_table_and_writes_the_files(saved, quick_bracket, tmp_path):
     result = polyrelu_("evaluate", saved, POINTS, "--out", tmp_path / "out")
     assert result.exit_code == 0, result.stderr
@@ -41,6 +42,7 @@ def test_evaluate_shows_a_table_and_writes_the_files(saved, quick_bracket, tmp_p
     assert "curve.svg" in names(tmp_path / "out")
 
 
+@pytest.mark.slow
 def test_evaluate_json_is_pure_and_quiet_is_quiet(saved, quick_bracket, tmp_path):
     words = ("--radius", "0.1,0.2", "--radius", 0.4, "--json", "--quiet", "--out", tmp_path / "out")
     result = polyrelu_("evaluate", saved, POINTS, *words)
@@ -143,6 +145,7 @@ def test_evaluate_into_a_folder_that_cannot_be_written(saved, quick_bracket, tmp
     assert "expected a folder that can be written" in result.stderr
 
 
+@pytest.mark.slow
 def test_evaluate_interrupted_says_how_to_go_on(saved, quick_bracket, tmp_path, monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt

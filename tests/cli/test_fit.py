@@ -70,6 +70,7 @@ def done(table):
     return command("fit", table, "--fine", "breed", "--json", *QUICK, "-o", out), out
 
 
+@pytest.mark.slow
 def test_the_numbers_are_those_of_the_head_on_the_held_out_fifth(table, done):
     result, out = done
     assert result.exit_code == 0, result.stderr
@@ -101,6 +102,7 @@ def test_what_the_file_says_about_itself(done):
     assert said["params"]["random_state"] == 0
 
 
+@pytest.mark.slow
 def test_the_summary_hides_nothing(table, done, tmp_path, quick_evaluation):
     out = tmp_path / "head.safetensors"
     result = command("fit", table, "--fine", "breed", *QUICK[:-1], "-o", out)
@@ -129,6 +131,7 @@ def test_the_summary_hides_nothing(table, done, tmp_path, quick_evaluation):
     assert f"held out: {accuracy}" in result.stdout  # the same rows
 
 
+@pytest.mark.slow
 def test_rows_to_measure_on_may_have_their_columns_in_another_order(tmp_path):
     train = write_table(tmp_path / "train.csv", *animals())
     rows, kinds, breeds = animals(40, seed=1)
@@ -141,6 +144,7 @@ def test_rows_to_measure_on_may_have_their_columns_in_another_order(tmp_path):
     assert "1 rows to measure on are of no class of the head: they count as wrong" in found["said"][-1]
 
 
+@pytest.mark.slow
 def test_sub_classes_are_discovered_and_rows_in_a_file_stay_there(tmp_path):
     rows, kinds, _ = animals(200)
     np.save(tmp_path / "X.npy", rows.astype(np.float32))
@@ -155,6 +159,7 @@ def test_sub_classes_are_discovered_and_rows_in_a_file_stay_there(tmp_path):
     assert (found["rows"], found["held_out"]) == (160, 40)
 
 
+@pytest.mark.slow
 def test_named_sets_and_recipes(tmp_path, quick_evaluation):
     data = "mixture:dim=12,clusters=2+1,alpha=0.1,n=100"
     result = command("fit", data, "--json", *ROUGH, "-o", tmp_path / "head.safetensors")
@@ -223,6 +228,7 @@ def stored(folder, name):
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "words", "message"),
     [
@@ -259,6 +265,7 @@ def test_bad_input_is_one_line_and_leaves_nothing(tmp_path, name, words, message
     assert sorted(tmp_path.iterdir()) == before
 
 
+@pytest.mark.slow
 def test_only_a_net_is_replaced(tmp_path):
     table = write_table(tmp_path / "a.csv", *animals(40))
     words = ("fit", table, "--fine", "breed", *ROUGH, "-o")
@@ -271,6 +278,7 @@ def test_only_a_net_is_replaced(tmp_path):
     assert load_about(tmp_path / "net.safetensors")["classes"] == ["cat", "dog"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["fit", "save"])  # in "certify" the trained head is kept: test_interrupt_heads.py
 def test_interrupted_leaves_what_was_there(tmp_path, monkeypatch, method):
     table = write_table(tmp_path / "a.csv", *animals(40))

@@ -54,6 +54,7 @@ def test_numbers_are_those_of_the_net_on_disk(done):
     assert found["gd_steps"] == pytest.approx(last.time[-1] / 0.2)
 
 
+@pytest.mark.slow
 def test_run_json_says_everything_needed_to_make_it_again(done, tmp_path):
     _, folder = done
     about = record(folder)
@@ -68,6 +69,7 @@ def test_run_json_says_everything_needed_to_make_it_again(done, tmp_path):
     assert {**again, "seconds": 0} == {**about["summary"], "seconds": 0}
 
 
+@pytest.mark.slow
 def test_table_starts_with_the_reading(tmp_path):
     result = polyrelu_("flow", *SMALL, "--p", 1, "--out", tmp_path / "p1")
     assert result.exit_code == 0
@@ -77,12 +79,14 @@ def test_table_starts_with_the_reading(tmp_path):
     assert "written to" in result.stderr
 
 
+@pytest.mark.slow
 def test_quiet_says_nothing_beside_the_result(tmp_path):
     result = polyrelu_("flow", *SMALL, "--quiet", "--out", tmp_path / "run")
     assert result.exit_code == 0
     assert result.stderr == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "status"),
     [
@@ -100,6 +104,7 @@ def test_targets_and_starts(tmp_path, words, status):
     assert json.loads(result.stdout)["summary"]["status"] == status
 
 
+@pytest.mark.slow
 def test_many_samples_take_the_other_solver_and_save_as_well(tmp_path):
     words = ("flow", *SMALL[:4], "--samples", 1500, "--width", 40, "--out", tmp_path / "run")
     assert polyrelu_(*words).exit_code == 0
@@ -110,6 +115,7 @@ def test_many_samples_take_the_other_solver_and_save_as_well(tmp_path):
 # --------------------------------------------------------------------------------------------------------- refusals
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -161,6 +167,7 @@ def test_a_folder_that_cannot_be_written(tmp_path, below):
     assert "expected a folder that can be written" in result.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a limit on file sizes")
 @pytest.mark.parametrize("limit", [4_000, 20_000])  # no room for the net; none for the picture
 def test_a_full_disk_is_one_line_and_leaves_nothing_half_written(tmp_path, limit):
@@ -191,6 +198,7 @@ def test_a_finished_run_says_so(done):
     assert {file.name: file.read_bytes() for file in folder.iterdir()} == before
 
 
+@pytest.mark.slow
 def test_a_further_target_goes_on(tmp_path):
     folder = tmp_path / "run"
     assert polyrelu_("flow", *SMALL, "--seed", 3, "--until-loss", 0.5, "--out", folder).exit_code == 0
@@ -206,6 +214,7 @@ def test_a_further_target_goes_on(tmp_path):
     assert np.array_equal(both.log_time[: len(first.clock)], first.log_time)
 
 
+@pytest.mark.slow
 def test_a_loss_no_float_holds_with_checkpoints_and_further(tmp_path):
     to = ("--until-log10-loss", "-300", "--checkpoints", "-10,-120")
     shown = polyrelu_("flow", *SMALL, *to, "--quiet", "--out", tmp_path)
@@ -230,6 +239,7 @@ def test_other_settings_are_refused_when_resuming(done):
     assert result.stderr == "polyrelu: error: p=2.0: the run to resume has p=3.0; leave --p out.\n"
 
 
+@pytest.mark.slow
 def test_a_spent_budget_exits_with_one_and_can_be_raised(tmp_path):
     folder = tmp_path / "run"
     assert polyrelu_("flow", *SMALL, "--max-evaluations", 5, "--out", folder).exit_code == 1
@@ -300,6 +310,7 @@ cli.main()
 """
 
 
+@pytest.mark.slow
 @pytest.mark.waits
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
 def test_ctrl_c_saves_and_resume_arrives_where_an_unbroken_run_does(tmp_path):

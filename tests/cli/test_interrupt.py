@@ -60,6 +60,7 @@ def test_every_command_is_here():
     assert set(names(typer.main.get_command(app))) == set(DROPPED)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", DROPPED)
 def test_ctrl_c_is_acknowledged_and_ends_it_with_a_sentence(made, tmp_path, name):
     words, place, sentence = DROPPED[name]
@@ -73,6 +74,7 @@ def test_ctrl_c_is_acknowledged_and_ends_it_with_a_sentence(made, tmp_path, name
     assert not stray(tmp_path / "out")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["fit", "sweep run"])
 def test_sigterm_is_the_same_with_its_own_status(made, tmp_path, name):
     words, place, sentence = DROPPED[name]
@@ -82,6 +84,7 @@ def test_sigterm_is_the_same_with_its_own_status(made, tmp_path, name):
     assert code == 143 and sentence in said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("module", ["typer", "torch"])
 def test_ctrl_c_while_a_library_is_being_loaded(made, tmp_path, module):
     (tmp_path / f"{module}.py").write_text(
@@ -94,6 +97,7 @@ def test_ctrl_c_while_a_library_is_being_loaded(made, tmp_path, module):
     assert code == 130 and said == f"held\n\npolyrelu: interrupted; nothing is half-written, and {NEW}\n"
 
 
+@pytest.mark.slow
 def test_ctrl_c_inside_one_long_call_of_lapack(made, tmp_path):
     words = ("diagnose", made / "rows.npz", "-o", "page.html")
     run = Command(tmp_path, *words, hold="polyrelu.workflows.diagnose:_classifiers:1", HOLD_IN="svd")
@@ -101,6 +105,7 @@ def test_ctrl_c_inside_one_long_call_of_lapack(made, tmp_path):
     assert code == 130 and "page.html is not written" in said
 
 
+@pytest.mark.slow
 def test_ctrl_c_in_the_explorer_when_a_page_may_be_open(tmp_path):
     run = Command(tmp_path, "explore", "--port", "0", "--no-browser")
     code, said = run.until("http://127.0.0.1:", "stdout").press().end()
@@ -128,6 +133,7 @@ def test_ctrl_c_while_it_begins_to_listen_is_not_lost(place):
     assert done.returncode in (130, -signal.SIGINT) and "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_ctrl_c_after_the_last_word_changes_nothing():
     code = (
         "import atexit, os, signal\natexit.register(lambda: os.kill(os.getpid(), signal.SIGINT))\n"
@@ -137,6 +143,7 @@ def test_ctrl_c_after_the_last_word_changes_nothing():
     assert done.returncode == 0 and "mnist" in done.stdout
 
 
+@pytest.mark.slow
 def test_a_download_under_way_is_killed_and_nothing_is_left(tmp_path):
     npm = tmp_path / "npm"
     npm.write_text("#!/bin/sh\necho $$ > ../../child\nexec sleep 1000\n")
@@ -152,6 +159,7 @@ def test_a_download_under_way_is_killed_and_nothing_is_left(tmp_path):
     assert not list((tmp_path / "cache").iterdir())
 
 
+@pytest.mark.slow
 def test_a_child_that_takes_too_long_is_killed_with_all_it_started(tmp_path, monkeypatch):
     monkeypatch.setattr(waiting, "LIMIT", 20.0)
     script = f"sleep 600 & echo $! > {tmp_path}/number; wait"

@@ -23,6 +23,7 @@ def weights(path):
     return [value for _, value in sorted(polyrelu.load(path).state_dict().items())]
 
 
+@pytest.mark.slow
 def test_fit_keeps_the_head_of_the_whole_passes(made, tmp_path):
     """Held after the second of nine passes is told: what is kept is the head of `--epochs 2`, to the last bit."""
     run = Command(tmp_path, "fit", made / "rows.npz", "--width", 6, "--epochs", 9, "-o", "head.safetensors",
@@ -45,6 +46,7 @@ def test_fit_keeps_the_head_of_the_whole_passes(made, tmp_path):
     assert [path.name for path in tmp_path.glob("*stopped*")] == []
 
 
+@pytest.mark.slow
 def test_fit_on_many_rows_stops_within_a_pass_at_the_last_whole_one(tmp_path):
     """25 600 rows: told once within each pass, once after it; the fifth word comes within the third pass."""
     source = np.random.default_rng(0)
@@ -60,6 +62,7 @@ def test_fit_on_many_rows_stops_within_a_pass_at_the_last_whole_one(tmp_path):
     assert all(torch.equal(a, b) for a, b in both)
 
 
+@pytest.mark.slow
 def test_fit_before_a_pass_is_complete_keeps_nothing_and_says_so(made, tmp_path):
     run = Command(tmp_path, "fit", made / "rows.npz", "-o", "head.safetensors", hold="polyrelu.workflows.fit:_train:1")
     code, said = run.until("held").press().end()
@@ -67,6 +70,7 @@ def test_fit_before_a_pass_is_complete_keeps_nothing_and_says_so(made, tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_fit_that_is_stopped_spares_a_finished_head(made, tmp_path):
     finished(tmp_path, "fit", made / "rows.npz", "--width", 6, "--epochs", 2, "-o", "head.safetensors")
     before = (tmp_path / "head.safetensors").read_bytes()
@@ -79,6 +83,7 @@ def test_fit_that_is_stopped_spares_a_finished_head(made, tmp_path):
     assert load_about(tmp_path / "head-stopped.safetensors")["stopped_after_passes"] == 2
 
 
+@pytest.mark.slow
 def test_fit_that_is_being_measured_keeps_the_trained_head(made, tmp_path):
     words = ("fit", made / "rows.npz", "--width", 6, "--epochs", 2, "-o")
     run = Command(tmp_path, *words, "head.safetensors", hold="polyrelu.estimator.robustness_mixin:bracket:1")
@@ -96,6 +101,7 @@ def test_fit_that_is_being_measured_keeps_the_trained_head(made, tmp_path):
 CERTIFY = "polyrelu.estimator.robustness_mixin:bracket"
 
 
+@pytest.mark.slow
 def test_certified_rows_are_kept_and_the_same_command_goes_on_from_them(made, tmp_path):
     words = ("predict", made / "head.safetensors", made / "rows.npz", "--radius", "-o")
     run = Command(tmp_path, *words, "p.csv", hold=f"{CERTIFY}:4")
@@ -111,6 +117,7 @@ def test_certified_rows_are_kept_and_the_same_command_goes_on_from_them(made, tm
     assert sorted(path.name for path in tmp_path.iterdir()) == ["p.csv", "whole.csv"]
 
 
+@pytest.mark.slow
 def test_a_kill_costs_one_chunk_too(made, tmp_path):
     """Ten rows a chunk, so short that a buffer would hold both chunks back; 43 of 45 are left."""
     words = ("predict", made / "head.safetensors", made / "rows.npz", "--radius", "-o", "p.csv")
@@ -131,6 +138,7 @@ def interrupted(made, tmp_path_factory):
     return (folder / "p.csv.partial").read_bytes()
 
 
+@pytest.mark.slow
 def test_before_any_row_it_says_what_an_earlier_run_left(made, interrupted, tmp_path):
     (tmp_path / "p.csv.partial").write_bytes(interrupted)
     words = ("predict", made / "head.safetensors", made / "rows.npz", "--radius", "-o", "p.csv")
@@ -139,6 +147,7 @@ def test_before_any_row_it_says_what_an_earlier_run_left(made, interrupted, tmp_
     assert code == 130 and "certified rows of an earlier run are kept" in said, said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("harm", ["torn", "flipped", "other rows", "other head", "foreign", "folder"])
 def test_kept_rows_that_do_not_fit_are_done_again(made, interrupted, tmp_path, harm):
     words = ["predict", made / "head.safetensors", tmp_path / "rows.npz", "--radius", "-o", "p.csv"]
@@ -176,6 +185,7 @@ def test_kept_rows_that_do_not_fit_are_done_again(made, interrupted, tmp_path, h
     assert (tmp_path / "p.csv").read_bytes() == (tmp_path / "whole.csv").read_bytes()
 
 
+@pytest.mark.slow
 def test_two_predictions_into_one_file_do_not_mix(made, tmp_path):
     words = ("predict", made / "head.safetensors", made / "rows.npz", "--radius", "-o", "p.csv")
     first = Command(tmp_path, *words, hold=f"{CERTIFY}:2").until("held")
@@ -184,6 +194,7 @@ def test_two_predictions_into_one_file_do_not_mix(made, tmp_path):
     assert first.let_go().end()[0] == 0
 
 
+@pytest.mark.slow
 def test_stdout_gets_whole_lines_of_whole_chunks(made, tmp_path):
     words = ("predict", made / "head.safetensors", made / "rows.npz", "--radius")
     run = Command(tmp_path, *words, hold=f"{CERTIFY}:3").until("held").press().until(AGAIN).let_go()

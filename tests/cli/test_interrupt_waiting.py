@@ -55,6 +55,7 @@ def start(made, folder, name):
     return run
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WAITING)
 def test_a_second_ctrl_c_ends_it_at_once(made, tmp_path, name):
     _, _, finishing, kept = WAITING[name]
@@ -66,6 +67,7 @@ def test_a_second_ctrl_c_ends_it_at_once(made, tmp_path, name):
     wait_for(lambda: not any(alive(int(path.read_text())) for path in tmp_path.glob("began-*")))
 
 
+@pytest.mark.slow
 def test_signals_that_come_together_are_one(made, tmp_path):
     run = start(made, tmp_path, "evaluate")
     run.press().press().press().until(AGAIN).let_go()
@@ -73,6 +75,7 @@ def test_signals_that_come_together_are_one(made, tmp_path):
     assert code == 130 and "200 of 250 points are kept" in said  # the part under way was finished
 
 
+@pytest.mark.slow
 def test_flow_saves_what_it_has_and_goes_on(made, tmp_path):
     code, said = start(made, tmp_path, "flow").press().until(AGAIN).let_go().end()
     assert code == 130 and "interrupted; go on with: polyrelu flow --resume --out out" in said
@@ -87,6 +90,7 @@ def test_flow_saves_what_it_has_and_goes_on(made, tmp_path):
     assert torch.allclose(ends[0](x), ends[1](x), rtol=0.05, atol=0.05)  # other steps, the same flow
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("presses", [1, 2])
 def test_flow_that_is_saving_leaves_the_old_files_or_the_new(tmp_path, presses):
     finished(tmp_path, *FLOW)
@@ -104,6 +108,7 @@ def test_flow_that_is_saving_leaves_the_old_files_or_the_new(tmp_path, presses):
     assert all(after[name] != before[name] for name in before)
 
 
+@pytest.mark.slow
 def test_evaluate_goes_on_to_the_same_numbers(made, tmp_path):
     code, said = start(made, tmp_path, "evaluate").press().until(AGAIN).let_go().end()
     assert code == 130 and "200 of 250 points are kept" in said
@@ -113,6 +118,7 @@ def test_evaluate_goes_on_to_the_same_numbers(made, tmp_path):
     assert (tmp_path / "out" / "radii.csv").read_bytes() == (tmp_path / "whole" / "radii.csv").read_bytes()
 
 
+@pytest.mark.slow
 def test_a_sweep_finishes_the_settings_under_way_and_goes_on(made, tmp_path):
     run = start(made, tmp_path, "sweep run").press().until(AGAIN).let_go()
     code, said = run.end()
@@ -123,6 +129,7 @@ def test_a_sweep_finishes_the_settings_under_way_and_goes_on(made, tmp_path):
     assert sorted((one["settings"]["x"], one["result"]) for one in found) == [(x, x * x) for x in range(6)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["claims run", "reproduce"])
 def test_measurements_are_kept_and_the_command_goes_on(made, tmp_path, name):
     code, said = start(made, tmp_path, name).press().until(AGAIN).let_go().end()
@@ -133,6 +140,7 @@ def test_measurements_are_kept_and_the_command_goes_on(made, tmp_path, name):
     assert after.items() > kept.items()  # not measured again
 
 
+@pytest.mark.slow
 def test_embedding_goes_on_to_the_same_numbers(made, tmp_path):
     small = {"SET": "polyrelu.data.images.embeddings:BLOCK=2", "STAND_IN_NETWORK": "1"}
     words = ("data", "embed", made / "images", "-o", "e.npz", "--batch", 1)

@@ -32,6 +32,7 @@ def rings(n=90, classes=2, dim=3, seed=0, dtype=np.float64):
     return X.astype(dtype), y
 
 
+@pytest.mark.slow
 @parametrize_with_checks([PolyReLUClassifier(**FAST)])
 def test_the_contract_of_scikit_learn(estimator, check):
     check(estimator)
@@ -184,6 +185,7 @@ def test_a_run_that_diverges_or_is_interrupted_says_so():
     assert not hasattr(head, "net_")
 
 
+@pytest.mark.slow
 def test_importing_the_package_stays_light_and_the_estimator_needs_no_extras():
     code = (
         "import sys, polyrelu; assert not {'torch', 'sklearn', 'numpy'} & set(sys.modules)\n"

@@ -48,6 +48,7 @@ def test_given_sub_classes_each_get_a_logit_and_the_largest_decides(tmp_path):
     assert not hasattr(head.fit(X, y), "fine_of_") and isinstance(head.net_, PolyReLUNet)
 
 
+@pytest.mark.slow
 def test_sub_classes_are_discovered():
     X, y, fine = mixture()
     head = PolyReLUClassifier(**FAST, random_state=0).fit(X, y, fine_labels="discover")
@@ -79,6 +80,7 @@ def test_rows_without_weight_have_no_say_in_the_sub_classes(name):
     assert dict(zip(names, y, strict=True)) == dict(zip(head.fine_classes_, head.fine_of_, strict=True))
 
 
+@pytest.mark.slow
 def test_p_is_chosen_by_what_is_proven():
     # Averages hold to 1/sqrt(7) = .38, single centres to .7 (Min & Vidal 2024): at .5 of the length p = 1 is broken.
     X, y, _ = mixture(150)
@@ -93,6 +95,7 @@ def test_p_is_chosen_by_what_is_proven():
     np.testing.assert_allclose(certified, found["mean_test_certified"])
 
 
+@pytest.mark.slow
 def test_rows_without_weight_have_no_say_in_the_choice_of_p_and_too_few_rows_are_refused():
     X, y, _ = mixture(60)
     how = {"width": 10, "epochs": 5, "random_state": 0}
@@ -104,6 +107,7 @@ def test_rows_without_weight_have_no_say_in_the_choice_of_p_and_too_few_rows_are
         PolyReLUClassifier("auto", **how).fit(X[:4], ["a", "a", "b", "b"])
 
 
+@pytest.mark.slow
 def test_the_flow_reaches_its_loss_and_learns_centres():
     X, y, fine = mixture(200)
     head = PolyReLUClassifier(3, width=40, solver="flow", until=0.05, random_state=0).fit(X, y)
@@ -119,6 +123,7 @@ def test_the_flow_reaches_its_loss_and_learns_centres():
         PolyReLUClassifier(3, width=40, solver="flow", epochs=1, random_state=0).fit(X, y)
 
 
+@pytest.mark.slow
 def test_early_stopping_keeps_the_weights_that_did_best_on_rows_set_aside():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(120, 10)), rng.integers(0, 2, 120)  # nothing to learn: it can only get worse
@@ -143,6 +148,7 @@ def test_rows_set_aside_count_by_their_weights():
         PolyReLUClassifier(3, early_stopping=True).fit(X[:11], ["a"] * 10 + ["b"])
 
 
+@pytest.mark.slow
 def test_rows_set_aside_keep_their_weights(monkeypatch):
     X, y, _ = mixture(60)
     given, weights = {}, np.random.default_rng(0).uniform(1, 9, 60)
@@ -195,6 +201,7 @@ def test_portions_are_one_run_of_adam():
     torch.testing.assert_close(portions.net_.output, v, rtol=1e-3, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_portions_need_not_hold_every_class_and_go_on_after_fit_and_load(tmp_path):
     X, y, fine = mixture(300)
     head = PolyReLUClassifier(**FAST, random_state=0)
@@ -263,6 +270,7 @@ def test_every_portion_has_an_order_of_its_own(monkeypatch):
     assert len({tuple(order.tolist()) for order in orders}) == 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("before", [1, 5])
 def test_fit_forgets_what_portions_left_behind(before):
     X, y, _ = mixture(300)
@@ -279,6 +287,7 @@ def test_fit_forgets_what_portions_left_behind(before):
     assert not torch.equal(plain.net_.weight, after("fit", "portion", "portion").net_.weight)
 
 
+@pytest.mark.slow
 def test_a_mapped_file_is_never_read_as_a_whole(tmp_path, monkeypatch):
     X, y, _ = mixture(6000)
     order = np.argsort(y, kind="stable")  # all rows of one class first, as files often are

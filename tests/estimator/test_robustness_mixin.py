@@ -27,6 +27,7 @@ def scene(request):
     return head, X[:5], y[:5]
 
 
+@pytest.mark.slow
 def test_ten_thousand_perturbations_within_the_certified_radius_change_nothing(scene):
     head, X, y = scene
     bounds, told = head.certify(X, pool=(X, y), tol=0.05, budget=QUICK), head.predict(X)
@@ -48,6 +49,7 @@ def test_ten_thousand_perturbations_within_the_certified_radius_change_nothing(s
     assert (found != told).mean() > 0.9  # and just beyond what was found they do
 
 
+@pytest.mark.slow
 def test_robust_scores_lie_where_the_bracket_says(scene):
     head, X, y = scene
     bounds = head.certify(X, y, tol=0.05, budget=QUICK)
@@ -62,6 +64,7 @@ def test_robust_scores_lie_where_the_bracket_says(scene):
     assert (bounds.upper[torch.from_numpy(wrong)] == 0).all()
 
 
+@pytest.mark.slow
 def test_attacks_change_decisions_also_where_all_points_are_of_one_class(scene):
     head, X, _ = scene
     told = head.predict(X)
@@ -74,6 +77,7 @@ def test_attacks_change_decisions_also_where_all_points_are_of_one_class(scene):
     assert (lower <= found.radius * (1 + 1e-9)).all()
 
 
+@pytest.mark.slow
 def test_attacks_are_checked_with_the_head_as_it_predicts():
     data = OrthonormalMixture(dim=20, positive=3, negative=3, alpha=0.3).sample(300, seed=0)
     X, y = data.rows().numpy(), data.cluster.numpy() // 3
@@ -83,6 +87,7 @@ def test_attacks_are_checked_with_the_head_as_it_predicts():
     assert found.success.all() and (head.predict(X[:40] + found.perturbation.numpy()) != head.predict(X[:40])).all()
 
 
+@pytest.mark.slow
 def test_rows_far_from_zero_are_proven_and_predicted_alike():
     data = OrthonormalMixture(dim=8, positive=2, negative=2, alpha=0.3, dtype=torch.float64).sample(300, seed=0)
     X, y = 2 * data.rows().numpy() + 1e8, data.cluster.numpy() // 2

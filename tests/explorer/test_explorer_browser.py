@@ -150,6 +150,7 @@ def still(browser, served):
     context.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("preset", "verdict", "low", "high"),
     [
@@ -174,6 +175,7 @@ def test_presets_show_what_they_promise(visit, preset, verdict, low, high):
         assert "no break found" in one.page.inner_text("#plane .note")
 
 
+@pytest.mark.slow
 def test_dragging_p_from_1_to_3_takes_the_same_neurons_from_the_averages_to_the_centres(visit):
     one = visit("#dim=20&samples=200&width=30", moving=True).done().at_end().until("document.body.dataset.ball > 0")
     assert one.data()["verdict"] == "class averages"
@@ -188,6 +190,7 @@ def test_dragging_p_from_1_to_3_takes_the_same_neurons_from_the_averages_to_the_
     assert "p=3" in one.page.evaluate("location.hash")
 
 
+@pytest.mark.slow
 def test_the_numbers_shown_are_those_of_the_library(visit):
     one = visit(SMALL + "&p=3&seed=5").done()
     setting = Setting(dim=20, samples=200, width=20, alpha=0.05, p=3, seed=5)
@@ -209,6 +212,7 @@ GLIMPSE = """async () => {
 }"""
 
 
+@pytest.mark.slow
 def test_time_can_be_moved_and_played(visit):
     one = visit(SMALL, moving=True).done().at_end()  # it has played
     end = one.picture("#sphere canvas")
@@ -224,6 +228,7 @@ def test_time_can_be_moved_and_played(visit):
     one.until("Number(document.querySelector('#time').value) > 950")
 
 
+@pytest.mark.slow
 def test_the_sphere_turns_and_the_point_is_dragged(visit):
     one = visit(SMALL + "&p=3").done().until("document.body.dataset.ball > 0")
     one.at_end()  # nothing moves, and yet it is not the start that is shown
@@ -251,6 +256,7 @@ def test_the_sphere_turns_and_the_point_is_dragged(visit):
     one.until("document.querySelector('#plane .note').textContent.includes('misclassified')")
 
 
+@pytest.mark.slow
 def test_a_sentence_tells_what_is_refused(visit):
     one = visit(SMALL).done()
     one.page.click("#more summary")
@@ -264,6 +270,7 @@ def test_a_sentence_tells_what_is_refused(visit):
     one.until("document.querySelector('#trouble').hidden").done()
 
 
+@pytest.mark.slow
 def test_a_picture_holds_all_views_though_they_are_scrolled(visit, tmp_path):
     one = visit(SMALL + "&p=3", size=(1000, 600)).done().until("document.body.dataset.ball > 0").still()
     one.page.evaluate("document.querySelector('#views').scrollTo(0, 300)")
@@ -280,6 +287,7 @@ def test_a_picture_holds_all_views_though_they_are_scrolled(visit, tmp_path):
     assert min(colours) > 20  # the first view and the last
 
 
+@pytest.mark.slow
 def test_a_file_opens_as_it_was_saved_and_plays_alone(visit, tmp_path):
     one = visit("#preset=fooled").done().until("document.body.dataset.ball > 0")
     one.page.select_option("#axes select >> nth=2", "4")
@@ -305,6 +313,7 @@ def test_a_file_opens_as_it_was_saved_and_plays_alone(visit, tmp_path):
     assert {url for url in alone.asked if not url.startswith(("data:", "blob:"))} == {path.as_uri()}
 
 
+@pytest.mark.slow
 def test_a_file_saved_while_a_flow_streams_holds_that_flow_alone(visit, tmp_path, going):
     going.set()
     one = visit(SMALL + "&p=3").done().until("document.body.dataset.ball > 0")
@@ -330,6 +339,7 @@ EMPTY = """(s) => {
 }"""
 
 
+@pytest.mark.slow
 def test_no_ball_is_shown_for_a_net_or_a_point_it_was_not_proven_for(visit):
     one = visit(SMALL + "&p=3").done().until("document.body.dataset.ball > 0")
     assert not one.page.evaluate(EMPTY, "#toward")
@@ -344,6 +354,7 @@ def test_no_ball_is_shown_for_a_net_or_a_point_it_was_not_proven_for(visit):
     assert "the point holds to" in one.note()
 
 
+@pytest.mark.slow
 def test_a_ball_of_another_step_is_said_to_be_of_that_step(visit, monkeypatch):
     monkeypatch.setattr(frames, "MAX_KEPT_NUMBERS", 20 * 20 * 4)  # few moments are kept
     one = visit(SMALL + "&p=3").done().at_end().until("document.body.dataset.ball > 0")
@@ -355,6 +366,7 @@ def test_a_ball_of_another_step_is_said_to_be_of_that_step(visit, monkeypatch):
     assert int(re.search(r"at step (\d+)", one.note())[1]) != shown
 
 
+@pytest.mark.slow
 def test_sphere_axes_follow_the_dimension(visit):
     one = visit("#positive=1&negative=1&dim=3&samples=40&width=10").done()
     one.page.click("#more summary")
@@ -367,6 +379,7 @@ def test_sphere_axes_follow_the_dimension(visit):
     assert one.page.inner_text("#words h2") == "One sub-class in each class"
 
 
+@pytest.mark.slow
 def test_an_own_run_shows_its_final_net_at_every_time(visit, start, folder):
     from polyrelu.explorer import saved_run
 
@@ -389,6 +402,7 @@ def test_an_own_run_shows_its_final_net_at_every_time(visit, start, folder):
     assert one.page.evaluate("location.hash") == ""
 
 
+@pytest.mark.slow
 def test_a_server_that_stops_while_nothing_runs_is_said_and_made_good(browser, start):
     running = start()
     context = browser.new_context()
@@ -454,6 +468,7 @@ def test_proven_radii_are_never_rounded_up_nor_found_ones_down(still):
     assert found == [["0.29", "0.29"], ["0.69", "0.70"], ["0.70", "0.71"]]
 
 
+@pytest.mark.slow
 def test_reloading_shows_the_same_again(visit):
     one = visit(SMALL).done()
     one.slide("#p", 3)
@@ -465,6 +480,7 @@ def test_reloading_shows_the_same_again(visit):
     assert one.data()["radius"] == radius
 
 
+@pytest.mark.slow
 def test_two_tabs_do_not_disturb_each_other(visit):
     one, two = visit(SMALL + "&p=1"), visit(SMALL + "&p=3")
     one.done()
@@ -475,6 +491,7 @@ def test_two_tabs_do_not_disturb_each_other(visit):
     assert one.data()["state"] == "done"
 
 
+@pytest.mark.slow
 def test_many_rapid_moves_end_at_the_last(visit):
     one = visit(SMALL).done()
     box = one.page.locator("#p").bounding_box()
@@ -492,6 +509,7 @@ def test_many_rapid_moves_end_at_the_last(visit):
     assert float(one.page.inner_text("#power output")) == last
 
 
+@pytest.mark.slow
 def test_a_server_that_stops_in_mid_stream_is_said_and_when_it_is_back_the_page_goes_on(browser, start, going):
     running = start()
     context = browser.new_context()
@@ -512,6 +530,7 @@ def test_a_server_that_stops_in_mid_stream_is_said_and_when_it_is_back_the_page_
     again.stop()
 
 
+@pytest.mark.slow
 def test_nothing_sticks_out_and_all_can_be_read(visit, contrasts):
     one = visit(SMALL + "&positive=6&negative=4").done()
     out = "[...document.querySelectorAll('button, select, figure, canvas, p, output')].filter((e) => !e.hidden && "
@@ -534,6 +553,7 @@ def test_nothing_sticks_out_and_all_can_be_read(visit, contrasts):
     assert [one.page.evaluate(touch, name) for name in names] == ["none", "none", "auto", "pan-y", "auto", "auto"]
 
 
+@pytest.mark.slow
 def test_everything_is_reached_by_keyboard(visit):
     one = visit(SMALL).done()
     seen = set()

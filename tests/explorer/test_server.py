@@ -70,6 +70,7 @@ def test_nothing_else_is_served(served, path):
     assert served.ask(path)[0] == 404
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "wrong",
     [
@@ -104,6 +105,7 @@ def test_a_point_before_any_flow_is_nothing(served):
     assert "another-tab" not in served.app.state.sessions.open  # asking does not push others out
 
 
+@pytest.mark.slow
 def test_a_point_of_an_earlier_flow_is_not_answered_for_a_later_one(served):
     runs = [next(m["run"] for m in served.flow("tab-of-two-flows") if m["kind"] == "ready") for _ in range(2)]
     kinds = [served.ask("/point", {**QUESTION, "tab": "tab-of-two-flows", "run": run})[2] for run in runs]
@@ -115,6 +117,7 @@ def test_a_recording_that_is_no_json_is_refused(served, number):
     assert served.ask("/export", {"recorded": [{"kind": "view", "time": number}]})[0] == 422
 
 
+@pytest.mark.slow
 def test_a_flow_is_told_from_start_to_end(served):
     kinds = [message["kind"] for message in served.flow(p=3)]
     assert kinds[:3] == ["begun", "start", "frame"]
@@ -175,6 +178,7 @@ def test_whoever_goes_away_stops_the_work(served, endless):
     assert rest() == []
 
 
+@pytest.mark.slow
 def test_another_flow_of_the_same_tab_stops_the_first_but_not_another_tab_s(served, endless):
     (one, first), (two, second) = begin(served, "tab-of-the-one", **LONG), begin(served, "tab-of-the-two", **LONG)
     first.readline(), second.readline()
@@ -186,6 +190,7 @@ def test_another_flow_of_the_same_tab_stops_the_first_but_not_another_tab_s(serv
     assert rest() == []
 
 
+@pytest.mark.slow
 def test_a_hundred_rapid_starts_leave_no_thread_and_no_recording_behind(served):
     from polyrelu.explorer.frames import Recording
 
@@ -262,6 +267,7 @@ def test_many_tabs_are_forgotten():
     assert list(sessions.open) == [f"tab-number-{k}" for k in range(20 - MAX_SESSIONS, 20)]
 
 
+@pytest.mark.slow
 def test_pages_at_rest_make_room_and_pages_at_work_do_not(start, monkeypatch):
     def slow(problem, send):
         while True:
@@ -289,6 +295,7 @@ def test_pages_at_rest_make_room_and_pages_at_work_do_not(start, monkeypatch):
     assert rest() == []
 
 
+@pytest.mark.slow
 def test_the_server_ends_although_a_flow_is_under_way(start, endless):
     running = start()
     connection, answer = begin(running, "tab-to-the-end", **LONG)

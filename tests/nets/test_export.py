@@ -46,6 +46,7 @@ CASES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_onnx_agrees_up_to_rounding_for_any_number_of_rows(tmp_path, case):
     pytest.importorskip("onnx")
@@ -100,6 +101,7 @@ def test_rows_whose_squares_underflow_go_through_onnx(tmp_path):
         assert (small * 1e170 - wanted).abs().max() <= 1e-14 * wanted.abs().max()
 
 
+@pytest.mark.slow
 def test_a_torch_export_on_a_full_disk_is_an_error_and_leaves_nothing(tmp_path):
     code = (
         "import resource, signal, sys, torch\nfrom polyrelu.nets import PolyReLUNet\n"
@@ -145,6 +147,7 @@ def test_an_export_that_differs_is_not_kept(tmp_path, monkeypatch):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "case",
     [{"p": 3}, {"p": 2.5, "outputs": 3, "dtype": torch.float64, "whole": False}, CASES[-3]],

@@ -22,6 +22,7 @@ def unit(rows: int, columns: int, seed: int) -> torch.Tensor:
     return X / X.norm(dim=1, keepdim=True)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(
     logs=st.lists(st.tuples(LOG_NORM, LOG_NORM), min_size=1, max_size=6),

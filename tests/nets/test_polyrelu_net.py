@@ -81,6 +81,7 @@ def test_degrees_two_in_theta_and_p_in_x(p):
     torch.testing.assert_close(net(X), 9 * before)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p", [1.5, 2.0, 3.0, 4.2])
 @pytest.mark.parametrize("normalise_input", [False, True])
 def test_gradients_match_finite_differences(p, normalise_input):
@@ -142,6 +143,7 @@ def test_float32_and_float64_of_one_seed_agree():
     torch.testing.assert_close(single(points().float()).double(), double(points()), rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(
     n=st.integers(0, 4),

@@ -28,6 +28,7 @@ def stored(path):
         return load_file(path), dict(file.metadata())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("net", NETS, ids=lambda net: type(net).__name__)
 def test_sizes_that_are_not_stored_are_never_made(tmp_path, net, monkeypatch):
     save(net, tmp_path / "net.safetensors")

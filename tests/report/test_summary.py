@@ -26,6 +26,7 @@ def by_hand(net, data):
     return len(U), (U @ centres.T), (U @ (means / np.linalg.norm(means, axis=1, keepdims=True)).T)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["averages", "centres"])
 def test_numbers_are_those_of_the_net(kind, request):
     trajectory, data = request.getfixturevalue(kind)

@@ -48,6 +48,7 @@ def test_records_come_in_the_order_of_the_settings_each_with_its_file(tmp_path):
     assert not list(tmp_path.rglob(".*-*"))  # no temporary file is left
 
 
+@pytest.mark.slow
 def test_a_second_run_does_nothing_and_a_larger_one_only_the_rest(tmp_path):
     first, calls = run_sweep(SQUARES, tmp_path, workers=1), Calls()
     assert run_sweep(SQUARES, tmp_path, workers=1, progress=calls) == first
@@ -70,6 +71,7 @@ def test_no_settings_no_records(tmp_path):
     assert run_sweep(Sweep("swept:square", []), tmp_path) == []
 
 
+@pytest.mark.slow
 def test_results_do_not_depend_on_the_number_of_workers(tmp_path):
     settings = [{"x": x, "gate": "", "mark": str(tmp_path / "mark")} for x in range(12)]
     for workers in (1, 3):
@@ -83,6 +85,7 @@ def test_what_a_function_prints_does_not_reach_the_answers(tmp_path):
     assert record.result["square"] == 4
 
 
+@pytest.mark.slow
 def test_odd_values_come_back_as_they_were(tmp_path):
     names = ["nan", "infinite", "array", "scalar", "tuple", "key", "object"]
     records = run_sweep(Sweep.grid("swept:odd", {"what": names}), tmp_path, workers=2)
@@ -99,6 +102,7 @@ def test_odd_values_come_back_as_they_were(tmp_path):
         json.loads(path.read_text(), parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
 
 
+@pytest.mark.slow
 def test_workers_have_one_thread_and_do_not_spin(tmp_path, monkeypatch):
     monkeypatch.delenv("GOMP_SPINCOUNT")
     (record,) = run_sweep(Sweep("swept:threads", [{}]), tmp_path)
@@ -127,6 +131,7 @@ def test_whoever_only_looks_keeps_no_run_away(tmp_path, monkeypatch):
         assert len(run_sweep(SQUARES, tmp_path, workers=1)) == 3 and slept
 
 
+@pytest.mark.slow
 def test_a_failure_is_kept_not_retried_and_replaced_by_a_later_success(tmp_path, monkeypatch):
     function = tmp_path / "mended.py"
     function.write_text(
@@ -173,6 +178,7 @@ def damage_binary(path):
     path.write_bytes(bytes(range(256)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "damage", [damage_truncated, damage_empty, damage_digit, damage_foreign, damage_other_setting, damage_binary]
 )
@@ -232,6 +238,7 @@ def test_workers_that_cannot_start_end_the_run(tmp_path, monkeypatch):
         run_sweep(SQUARES, tmp_path, workers=2)
 
 
+@pytest.mark.slow
 def test_a_full_disk_as_the_write_sees_it(tmp_path, monkeypatch):
     from polyrelu.files import write_atomically
 

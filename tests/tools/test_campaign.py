@@ -48,6 +48,7 @@ def told(violation):
     return "{certificate} in l{norm:g} at point {point}: {proven:.6g} proven, {broken:.6g} broken".format(**violation)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
 def test_no_certificate_is_above_a_break(family):
     chunk, net = FOUND.get(family, (0, 0))
@@ -133,6 +134,7 @@ SHARP = {  # (family, seed, chunk, net) where a certificate proves nearly all th
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted({one.name for one in CERTIFICATES} - {"certified_radius"}))
 def test_a_planted_error_of_five_percent_is_noticed(name, monkeypatch):
     plant(monkeypatch, name, 1.05)
@@ -225,6 +227,7 @@ def test_exact_arithmetic_sees_what_float64_does_not():
     assert not broken(net, 1.0, np.array([1.0, 1.0]), np.array([0.0, -1.0 - 2.0**-50]))
 
 
+@pytest.mark.slow
 def test_a_violation_can_be_made_again(tmp_path, monkeypatch, capsys):
     plant(monkeypatch, "root_lipschitz_radius", 1.5)
     record = run_chunk("ideal", 1, 0, nets=1)
@@ -266,6 +269,7 @@ def test_the_table_counts_violations(tmp_path):
     assert "| plain | 2 | 6 | 1 |" in (tmp_path / "page.md").read_text()
 
 
+@pytest.mark.slow
 @pytest.mark.waits
 @pytest.mark.skipif(not hasattr(os, "killpg"), reason="needs process groups")
 def test_ctrl_c_keeps_what_is_done(tmp_path):

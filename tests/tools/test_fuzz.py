@@ -28,6 +28,7 @@ def folder(tmp_path, monkeypatch):
     return tmp_path / "case"
 
 
+@pytest.mark.slow
 def test_a_short_run_finds_nothing(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(Path(__file__).parents[2])
     only = [word for kind in (*QUICK, "polyrelu.") for word in ("--only", kind)]
@@ -164,6 +165,7 @@ def test_what_stands_in_a_files_place_is_removed_again(folder):
         assert list(folder.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_or_hangs_costs_one_case(monkeypatch, tmp_path):
     """With workers that do as a case's name says, in place of the real ones."""
     monkeypatch.setattr(pool, "Worker", Puppet)

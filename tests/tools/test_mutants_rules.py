@@ -86,6 +86,7 @@ def test_small_constants_become_zero_and_others_stay():
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.subject)
 def test_every_target_is_there_once_and_has_tests(target):
     assert len(defined()[target.subject]) == 1

@@ -41,6 +41,7 @@ def test_the_closed_form_is_the_largest_float_below_the_real_radius(norm):
         assert Fraction(radius) ** 2 * size <= value**2 < Fraction(math.nextafter(radius, math.inf)) ** 2 * size
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("dtype", "share"), [(torch.float32, 0.6), (torch.float64, 0.4)])
 def test_the_search_finds_flips_inside_exact_radii_of_real_arithmetic(dtype, share):
     rows = [row for number in range(4) for row in closed_form(number, 0, dtype, each=4)]
@@ -51,6 +52,7 @@ def exactly(weight, row):
     return sum((Fraction(w) * Fraction(x) for w, x in zip(weight.tolist(), row.tolist(), strict=True)), Fraction(0))
 
 
+@pytest.mark.slow
 def test_a_flip_lies_nearer_than_the_radius_where_real_arithmetic_has_not_changed_its_mind():
     source = np.random.default_rng(1)
     head = linear_head(source, torch.float32, 300)
@@ -66,6 +68,7 @@ def test_a_flip_lies_nearer_than_the_radius_where_real_arithmetic_has_not_change
         assert (exactly(weight, out.flip) > 0) == (label == 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("norm", [1.0, 2.0, math.inf])
 def test_the_search_finds_nothing_where_decisions_are_exact(norm):
     source = np.random.default_rng(2)
@@ -84,12 +87,14 @@ def test_the_search_finds_nothing_where_decisions_are_exact(norm):
         assert out.ratio < 1 + 1e-3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", EVERY)
 def test_rounding_flips_no_decision_inside_a_certified_radius(number):
     rows = certified(number, 2, each=2)
     assert not any(row.broken for row in rows), table(rows)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", EVERY)
 def test_rounding_flips_no_decision_of_an_exported_head(number):
     pytest.importorskip("onnxruntime")

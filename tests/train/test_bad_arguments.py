@@ -60,6 +60,7 @@ def test_nets_that_cannot_be_trained(train, net):
         train(net, DATA)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in DESCEND.items() for value in values])
 def test_descend(name, value):
     given = {"net": PolyReLUNet(3, 3, 2.0), "data": DATA, "steps": 3, "method": "adam", name: value}

@@ -38,6 +38,7 @@ def test_claims_are_measured_judged_and_kept(done):
     assert all((folder / file).is_file() for claim in record["claims"] for file in claim["files"])
 
 
+@pytest.mark.slow
 def test_what_is_there_is_not_measured_again_and_the_folder_grows(done):
     _, folder = done
     before = kept(folder)
@@ -53,6 +54,7 @@ def test_what_is_there_is_not_measured_again_and_the_folder_grows(done):
     assert all((folder / link).is_file() for link in links)
 
 
+@pytest.mark.slow
 def test_a_broken_measurement_turns_red_on_the_page_and_in_the_exit_code(tmp_path):
     assert polyrelu_("claims", "run", "A15", "--quiet", "--out", tmp_path / "out").exit_code == 0
     file = next((tmp_path / "out" / "results").iterdir())
@@ -118,6 +120,7 @@ def test_every_claim_is_whole(claim):
             assert for_profile(claim.why, profile)
 
 
+@pytest.mark.slow
 def test_experiments_have_names_of_their_own_and_plain_settings():
     named: dict[str, object] = {}
     for claim in catalogue().values():

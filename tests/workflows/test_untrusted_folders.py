@@ -67,6 +67,7 @@ def test_what_is_no_part_is_not_waited_for(tmp_path):
         assert read_part(tmp_path, start, 3, "mine") is None
 
 
+@pytest.mark.slow
 def test_an_evaluation_goes_on_over_a_damaged_part(tmp_path):
     save(PolyReLUNet(4, 3, 2.0), tmp_path / "net.safetensors")
     np.savez(
@@ -178,6 +179,7 @@ def test_the_explorer_and_resume_refuse_a_damaged_run(tmp_path, flow):
         assert found.exit_code == 2 and "damaged or foreign" in found.output
 
 
+@pytest.mark.slow
 def test_numbers_that_no_axis_holds(tmp_path, flow):
     trajectory = read_trajectory(flow)
     history = trajectory.history

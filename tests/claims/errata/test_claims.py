@@ -85,6 +85,7 @@ def test_what_cannot_be_measured_says_why(name):
         load_experiment(BY_ID[name].experiment)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in BY_ID if name not in (*UNMEASURED, *IMAGES, *SLOW)])
 def test_verdict_and_its_failure(name, run, without_combining):
     claim = BY_ID[name]
@@ -96,6 +97,7 @@ def test_verdict_and_its_failure(name, run, without_combining):
     breaks(claim, values)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SLOW)
 def test_checks_name_measured_values(name, shrunk, run, quantities):
     values, _ = run(load_experiment(BY_ID[name].experiment))

@@ -163,6 +163,7 @@ def test_the_figure_holds_the_table(shrunken):
     figure.draw({})
 
 
+@pytest.mark.slow
 def test_the_published_way_on_few_images(monkeypatch):
     """The CNN of the paper for 8 x 8 images: three losses passed, and two models that are not run."""
     few = images.images(0)[1].subset(torch.arange(150))

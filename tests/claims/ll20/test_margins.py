@@ -57,6 +57,7 @@ def test_the_residual_is_zero_at_a_kkt_point_only():
     assert margins.residual(*two_neurons(3.0, 4.0)) > 0.5
 
 
+@pytest.mark.slow
 def test_steps_that_are_too_long_lower_the_smoothed_margin():
     data, run = margins.trained(0, 1e-4, -2.0)
     start = run.checkpoints[margins.BELOW_ONE]

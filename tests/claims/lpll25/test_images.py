@@ -140,6 +140,7 @@ def test_without_the_images_nothing_is_run(monkeypatch):
     assert all(judge(claim, "quick", []).verdict is Verdict.NOT_RUN for claim in SMALL.values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("experiment, side, channels", [(images.mnist, 8, 1), (images.cifar10, 8, 3)])
 def test_a_small_resnet_gives_every_number(experiment, side, channels, monkeypatch, run):
     """On sixty images of noise around ten pictures, which are the test images of the set too."""

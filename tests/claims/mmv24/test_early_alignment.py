@@ -72,6 +72,7 @@ def test_points_have_their_angle():
     assert X @ X.T == pytest.approx(np.array([[1, math.sin(0.1)], [math.sin(0.1), 1]]))
 
 
+@pytest.mark.slow
 def test_the_descent_in_the_plane_is_gradient_descent():
     # Beside descend on the same net. It wants two labels, so a zero point of the other class is added, where f = 0 and
     # nothing is pulled: the mean is then over three points, and the rate is 3/2 of the published one.
@@ -113,6 +114,7 @@ def test_orthogonally_separable_data_are():
     assert -0.2 < float(torch.cosine_similarity(plus, minus, dim=0)) < 0
 
 
+@pytest.mark.slow
 def test_the_figure_is_drawn_from_what_there_is(outcomes):
     figure = early
     assert set(figure.claims) == set(BY_ID)

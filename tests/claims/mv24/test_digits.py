@@ -142,6 +142,7 @@ def first_coordinate():
     return PolyReLUNet.from_polar(polar_form(axis, torch.tensor([[1.0], [-1.0]]).double()), like=like)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("norm", NORMS)
 def test_three_sides_of_a_net_with_known_radii(norm):
     X = torch.full((5, 3), 0.5).double()
@@ -210,6 +211,7 @@ def test_a_larger_power_has_features_of_larger_rank_at_the_start(shrunken):
     assert ranks[0][0] < ranks[1][0] < ranks[3][0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("figure", (table_one, figure_three), ids=lambda figure: figure.id)
 def test_figures(figure, shrunken):
     assert set(figure.claims) <= set(CLAIMS)

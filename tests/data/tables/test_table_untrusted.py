@@ -81,6 +81,7 @@ def test_labels_with_objects_in_them_are_never_loaded(tmp_path, reader, place, k
     assert not trace.exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("option", ["--label", "--fine"])
 @pytest.mark.parametrize("kind", [".npy", ".npz"])
 def test_nor_by_a_command(tmp_path, option, kind):
@@ -293,6 +294,7 @@ def test_coarse_labels_that_no_integer_holds(tmp_path):
         data.read(f"digits:{tmp_path / 'groups.json'}")
 
 
+@pytest.mark.slow
 def test_zeros_that_unpack_to_gigabytes_are_not_unpacked(tmp_path):
     """Written as fast as zlib can, they still shrink 229 times."""
     with zipfile.ZipFile(tmp_path / "a.npz", "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:

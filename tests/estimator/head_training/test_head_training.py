@@ -73,6 +73,7 @@ def test_bad_weights_are_named():
             descend(net, data, weights=weights)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p", [1.0, 2.5, 3.0])
 @pytest.mark.parametrize("normalise", [True, False])
 @pytest.mark.parametrize("init", ["rows", "random"])

@@ -101,6 +101,7 @@ def test_without_subclasses_there_is_no_score():
     json.dumps(found.record(), allow_nan=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("classes", [2, 3])
 def test_any_kind_of_classifier(classes):
     X, y, fine = rows(90)
@@ -132,6 +133,7 @@ def test_any_kind_of_classifier(classes):
         assert (model_.predict(moved) != y[found.points])[np.isfinite(bracket.upper.numpy())].all()
 
 
+@pytest.mark.slow
 def test_the_head_is_trained_on_the_training_rows():
     X, y, _ = rows(120)
     Z, z, fine = rows(60, seed=1)
@@ -142,6 +144,7 @@ def test_the_head_is_trained_on_the_training_rows():
     assert re.search(r"A polynomial head, p = 3 .*\.\d\d \(certified \.\d\d\); its accuracy is \d+ %", found.summary())
 
 
+@pytest.mark.slow
 def test_without_training_rows_each_point_is_measured_by_a_head_that_never_saw_it(monkeypatch):
     X, y, fine = rows(60)
     estimator = importlib.import_module("polyrelu.estimator.classifier")
@@ -208,6 +211,7 @@ def page(tmp_path_factory):
     return found.save(tmp_path_factory.mktemp("page") / "page.html", command="polyrelu diagnose a.npz", data="a.npz")
 
 
+@pytest.mark.slow
 @pytest.mark.waits
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [360, 1280])
@@ -224,6 +228,7 @@ def test_the_page_can_be_read_on_any_screen(browser, contrasts, page, width, sch
     context.close()
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_report():
     X, y, fine = rows()
     predict = lambda Z: NAMES[(np.asarray(Z) @ (X[y == "yes"].sum(0) - X[y == "no"].sum(0)) > 0).astype(int)]  # noqa: E731
@@ -257,6 +262,7 @@ def test_bad_input_is_named(change, words):
         report(given.pop("model"), given.pop("X"), given.pop("y"), **given)
 
 
+@pytest.mark.slow
 def test_whatever_holds_farther_than_the_head_is_named(tmp_path):
     # The centre classifier is the best there is on this mixture (sqrt(2)/2); two ReLU neurons can only average.
     X, y, fine = rows(60)

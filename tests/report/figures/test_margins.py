@@ -32,6 +32,7 @@ def test_phases_show_all_three_between_zero_and_one(apart, inside, render, words
     assert inside(figure)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("aligned", "fallen", "said"),
     [
@@ -52,6 +53,7 @@ def test_an_early_alignment_is_seen_on_decades(render):
     assert "decades" in panel.get_xlabel()
 
 
+@pytest.mark.slow
 def test_margins_are_drawn_where_positive_and_the_loss_far_below_floats(inside, render, words):
     decades = np.linspace(0.5, 1000, 200)
     margin = np.where(decades < 20, -1.0, 1e-3 * (1 - 1 / decades))
@@ -80,6 +82,7 @@ def test_moments_before_the_axis_begins_do_not_pile_up():
     assert np.allclose(10 ** drawn.get_ydata()[-3:], [4, 5, 6])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [1, 2, 50])
 def test_margins_by_steps(count, render, words):
     figure = render(

@@ -77,6 +77,7 @@ def test_axes_are_named_in_words(norm):
     assert panel.get_xlabel().startswith("radius of the perturbation (")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("lower", "upper", "words"),
     [
@@ -115,6 +116,7 @@ def test_theory_is_a_line_of_its_own():
     assert set(line(figure, "best possible").get_ydata()) == {1, 0.6}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", [".png", ".svg"])
 def test_the_same_curve_gives_the_same_bytes(tmp_path, suffix):
     for name in "ab":

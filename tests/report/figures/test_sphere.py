@@ -81,6 +81,7 @@ def test_more_dimensions_are_projected_and_it_is_said(render, words):
         sphere_figure([stage(u)], axes=basis[[0, 0]])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [1, 4, 5, 8])
 def test_any_number_of_stages(count, inside, render):
     figure = render(sphere_figure([stage(EYE, [-900.0, -np.inf, 0.0], [1, -1, 0])] * count, title="Many"))

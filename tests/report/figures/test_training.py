@@ -30,6 +30,7 @@ def stretched(trajectory, log_time):
     return replace(trajectory, history=replace(trajectory.history, log_time=log_time))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["averages", "centres"])
 def test_png_is_whole_and_wide_enough(kind, request, tmp_path):
     path = save_figure(trajectory_figure(request.getfixturevalue(kind)[0], "A run"), tmp_path / "run.png")
@@ -41,6 +42,7 @@ def test_png_is_whole_and_wide_enough(kind, request, tmp_path):
     assert [file.name for file in tmp_path.iterdir()] == ["run.png"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", [".png", ".svg"])
 def test_the_same_run_gives_the_same_bytes(centres, tmp_path, suffix):
     for name in "ab":
@@ -61,6 +63,7 @@ def test_labels_tell_what_the_curves_end_at(averages, centres):
     assert float(re.search(r"class average  ([0-9.]+)", texts(trajectory_figure(averages[0])))[1]) > 0.99
 
 
+@pytest.mark.slow
 def test_phases_are_named_when_directions_settle_first(centres):
     shown = texts(trajectory_figure(centres[0]))
     assert "norms grow" in shown.replace("\n", " ")
@@ -76,6 +79,7 @@ def render(trajectory):
         assert len(image.convert("L").getcolors()) > 50  # drawn, not blank
 
 
+@pytest.mark.slow
 def test_no_centres(centres):
     trajectory, _ = centres
     history = replace(trajectory.history, cos_centre=np.empty((len(trajectory.history.clock), 0), np.float32))
@@ -84,11 +88,13 @@ def test_no_centres(centres):
     render(replace(trajectory, history=history))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("moments", [slice(0, 1), slice(-1, None), slice(0, 2)])
 def test_one_moment_or_two(centres, moments):
     render(picked(centres[0], moments))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("last", [20.0, 300.0, 5000.0])
 def test_times_beyond_a_linear_axis(centres, last):
     history = centres[0].history
@@ -96,12 +102,14 @@ def test_times_beyond_a_linear_axis(centres, last):
     render(stretched(centres[0], log_time))
 
 
+@pytest.mark.slow
 def test_a_net_far_below_floating_point(centres):
     history = centres[0].history
     tiny = replace(history, log_contribution=history.log_contribution - 1500, log_loss=history.log_loss - 2000)
     render(replace(centres[0], history=tiny))
 
 
+@pytest.mark.slow
 def test_dead_neurons(centres):
     history = centres[0].history
     logs = history.log_contribution.copy()
@@ -109,6 +117,7 @@ def test_dead_neurons(centres):
     render(replace(centres[0], history=replace(history, log_contribution=logs)))
 
 
+@pytest.mark.slow
 def test_every_neuron_carries(centres):
     history = centres[0].history
     even = replace(history, log_contribution=np.zeros_like(history.log_contribution))
@@ -124,6 +133,7 @@ def test_a_net_without_such_neurons_shows_its_loss(centres):
     render(trajectory)
 
 
+@pytest.mark.slow
 def test_a_loss_that_is_no_longer_finite(centres):
     history = centres[0].history
     log_loss = history.log_loss.copy()

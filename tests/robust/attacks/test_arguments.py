@@ -91,6 +91,7 @@ def test_boxes_are_kept_and_never_clip_the_input(attack):
         call(attack, bounds=(-0.2, 0.9))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("norm", [1, 2, math.inf])
 def test_radius_in_a_box_is_that_of_the_box(norm):
     # f = x_1 + x_2/10 - .4 on [0, 1]^2 at (.8, 0): x_2 is at its wall, so only x_1 may move, by .4 in any norm.

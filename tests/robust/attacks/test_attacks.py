@@ -147,6 +147,7 @@ def shallow_linear(W, b):
     return net
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("row, norm, classes", cases("norms", "classes"))
 def test_linear_models_within_five_percent(row, norm, classes):
     score, X, y, exact, pool = linear(classes)
@@ -156,6 +157,7 @@ def test_linear_models_within_five_percent(row, norm, classes):
     assert (ratio <= 1.05).all() and (ratio >= 1 - 1e-9).all()  # never below the truth
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("row, p", cases("powers"))
 def test_ideal_nets_within_one_percent(row, p):
     net = CentreClassifier(MIX.centres, MIX.labels, p)
@@ -183,6 +185,7 @@ def test_the_convex_concave_attack_is_exact_on_ideal_nets(p):
     assert (ratio >= 1 - 1e-9).all() and (ratio <= (1.003 if p == 1 else 1 + 1e-6)).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("row", [row for row in TABLE if row.average], ids=lambda row: row.name)
 def test_the_averaging_net_within_one_percent(row):
     net = AverageClassifier(MIX.centres, MIX.labels)
@@ -235,6 +238,7 @@ def test_what_a_pool_has_against_a_class_is_of_the_others_only(labels):
         assert all(((X == row).all(dim=1) & (y == own)).any() for row, own in zip(rows[:5], found[:5], strict=True))
 
 
+@pytest.mark.slow
 def test_zero_start_is_fooled_on_the_cubic_net_and_ours_is_not():
     # Every point of F^(3) breaks at radius .75 > sqrt(2)/2; from x itself no slope leads to the other class.
     mix = OrthonormalMixture(dim=50, positive=6, negative=4, alpha=0.05, dtype=torch.float64)
@@ -295,6 +299,7 @@ def wide(n=10):
     return net, X, net(X).argmax(1)
 
 
+@pytest.mark.slow
 @names
 def test_same_answer_for_any_batch(attack):
     cubic = CentreClassifier(MIX.centres, MIX.labels, 3), NOISY.rows(), NOISY.y, POOL
@@ -324,6 +329,7 @@ def test_both_dtypes_agree(attack):
     torch.testing.assert_close(single.radius, double.radius, rtol=2e-3, atol=0)
 
 
+@pytest.mark.slow
 @names
 def test_rotation_changes_nothing(attack):
     # Random starts are not rotated with the points: leave them out. Adam works by coordinate, so it is only close.
@@ -335,6 +341,7 @@ def test_rotation_changes_nothing(attack):
     torch.testing.assert_close(turned.radius, plain.radius, rtol=5e-3, atol=0)
 
 
+@pytest.mark.slow
 @names
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_logit_scale_changes_nothing(attack, dtype):
@@ -347,6 +354,7 @@ def test_logit_scale_changes_nothing(attack, dtype):
         assert torch.equal(scaled.perturbation, plain.perturbation) and torch.equal(scaled.radius, plain.radius)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("norm", [1, 2, math.inf])
 def test_answers_agree_near_the_walls_of_a_box_and_stay_inside(norm, dtype):

@@ -76,6 +76,7 @@ def test_nothing_in_ball_and_box_is_lower(norm):
     assert inside.any(dim=0).all() and not lower.any()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("norm", NORMS)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_exact_on_linear_nets(norm, dtype):
@@ -102,6 +103,7 @@ def test_data_of_the_other_class_lead_where_the_gradient_does_not():
     assert not FrankWolfe(steps=50, starts=(Zero(),))(net, MIX.centres, y, radius=0.72, pool=pool).success.any()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("norm, radius", [(1.0, 0.4), (2.0, 0.15), (math.inf, 0.03)])
 def test_answers_are_honest_and_no_weaker_than_auto_pgd(norm, radius):
     net, X, y = images()

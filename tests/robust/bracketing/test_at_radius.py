@@ -21,6 +21,7 @@ def coordinates(p: float, of: list[int] | None) -> PolyReLUNet | ReadOut:
     return net if of is None else ReadOut(net, of)
 
 
+@pytest.mark.slow
 def test_a_margin_that_is_positive_by_rounding_alone_is_not_proven_at_radius_0() -> None:
     draw = torch.Generator().manual_seed(0)
     tried = 0
@@ -38,6 +39,7 @@ def test_a_margin_that_is_positive_by_rounding_alone_is_not_proven_at_radius_0()
     assert tried >= 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p", [1.0, 1.5, 2.0, 3.0])
 @pytest.mark.parametrize("of", [None, [0, 0, 1], [0, 1, 1]])
 def test_what_is_proven_holds_and_what_is_broken_does_not(p: float, of: list[int] | None) -> None:
@@ -67,6 +69,7 @@ def test_radii_are_at_least_0(radius: float) -> None:
         bounds_at_radius(coordinates(2.0, None), X, y, radius)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p", [1.0, 1.5, 2.0, 3.0])
 def test_what_is_proven_is_proven_in_the_arithmetic_asked_for(p: float) -> None:
     X, y = torch.tensor([[5.0, 1.0, 4.0]], dtype=DOUBLE), torch.zeros(1, dtype=torch.long)

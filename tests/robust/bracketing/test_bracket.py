@@ -113,6 +113,7 @@ def honest(net, X, y, found, norm=2.0):
     assert [status is BracketStatus.WRONG for status in found.status] == wrong.tolist()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("nodes, seeds", [(0, range(12)), (2, range(20, 22)), (8, range(22, 23))], ids=("0", "2", "8"))
 @pytest.mark.parametrize("p", POWERS)
 def test_sandwich_on_random_nets(p, nodes, seeds):
@@ -130,6 +131,7 @@ def test_sandwich_on_random_nets(p, nodes, seeds):
     assert total >= 2 * len(seeds) - 6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p", POWERS)
 def test_nothing_is_proven_beyond_a_known_breaking_point(p):
     # Given a ball far larger than the radius the proof must stop by itself: nothing found by the attack can help it.
@@ -160,6 +162,7 @@ def perturbed_ideal(p, copies=3, off=0.03):
     return net, data.rows(), data.y
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p", [1, 2, 3])
 def test_ten_thousand_attempts_against_certified_balls(p):
     net, X, y = perturbed_ideal(p)
@@ -194,6 +197,7 @@ NOISY = MIX.sample(8, seed=1)
 IDEAL = [1, 1.3, 1.5, 2, 2.2, 2.5, 3, 4]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p", IDEAL)
 def test_ideal_classifiers_lie_inside_their_brackets(p):
     net, X, y = CentreClassifier(MIX.centres, MIX.labels, p), NOISY.rows(), NOISY.y
@@ -204,6 +208,7 @@ def test_ideal_classifiers_lie_inside_their_brackets(p):
     assert (found.lower >= 0.7 * exact).all() and (found.upper <= 1.03 * exact).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p", [1, 2.5, 3, 4])
 def test_brackets_of_ideal_classifiers_close(p):
     found = bracket(CentreClassifier(MIX.centres, MIX.labels, p), NOISY.rows(), NOISY.y)
@@ -250,6 +255,7 @@ def test_single_precision_in_double_precision_out():
     assert low.lower.dtype == low.perturbation.dtype == torch.float64
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", [1e-3, 1e3])
 def test_the_scale_of_the_logits_changes_nothing(scale):
     for net, X, y in (cubic(), perturbed_ideal(1, copies=2)):
@@ -276,6 +282,7 @@ def test_rotation_and_the_order_of_neurons_change_nothing():
     same(bracket(net, X @ turn, y, budget=QUICK), plain)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p", [1, 3])
 def test_a_point_alone_and_among_others(p):
     net, X, y = perturbed_ideal(p, copies=2)
@@ -287,6 +294,7 @@ def test_a_point_alone_and_among_others(p):
         honest(net, X[i : i + 1], y[i : i + 1], alone)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("norm", [1, "inf"])
 @pytest.mark.parametrize("p", [1, 2, 3])
 def test_other_norms(norm, p):
@@ -320,6 +328,7 @@ def test_no_budget_still_gives_both_bounds():
     assert (bracket(net, X, y, budget=Budget(seconds=0)).lower > 0).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("others", [0, 300])
 def test_faint_neurons_beside_a_huge_one_are_attacked(others):
     """200 t^3 >= 1e-5 s^3 is a wedge t >= c s, c^3 = 5e-8: distance c/sqrt(1+c^2) of the point s = 1, t = 0."""
@@ -391,6 +400,7 @@ def test_points_of_one_class_only():
     assert (found.lower >= found.upper / 1.0011).all()
 
 
+@pytest.mark.slow
 def test_points_next_to_the_boundary():
     # x_1 = x_2 (1 + tiny): the radius is tiny x_2 / sqrt(2), far below the rounding of logits but not of the points.
     gap = torch.tensor([1e-3, 1e-6, 1e-9, 1e-12]).double()

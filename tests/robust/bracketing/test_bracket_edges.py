@@ -67,6 +67,7 @@ def cancelling(p, big, seed, width=3):
     return several, alone, X, y
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("big", [1e6, 1e10])
 @pytest.mark.parametrize("p", [1, 3])
 def test_logits_that_cancel_prove_nothing_false(p, big):
@@ -76,6 +77,7 @@ def test_logits_that_cancel_prove_nothing_false(p, big):
         assert (bracket(several, X, y, budget=NONE).lower <= true * (1 + 1e-12)).all(), seed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("norm", [1, "inf"])
 def test_logits_that_cancel_are_no_bug_of_ours(norm):
     # The proof knows the difference of the outputs exactly; an attack on float64 logits of 1e13 does not.
@@ -127,6 +129,7 @@ def test_margins_that_underflow_count_as_wrong_and_claim_no_more():
     assert found.upper.tolist() == [0] and "float64" in found.status[0].value
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p", [1, 1.5, 2, 3])
 def test_never_below_the_cheap_proofs(p):
     for seed in range(2):
@@ -136,6 +139,7 @@ def test_never_below_the_cheap_proofs(p):
         assert (found.lower >= known * (1 - 1e-12)).all(), seed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("nodes", [0, 7, 40])
 @pytest.mark.parametrize("p", [1, 2])
 def test_no_more_nodes_than_allowed(p, nodes):
@@ -145,6 +149,7 @@ def test_no_more_nodes_than_allowed(p, nodes):
     assert (spent <= max(nodes, whole) + (whole if nodes else 0)).all()
 
 
+@pytest.mark.slow
 def test_further_rounds_get_what_is_left(monkeypatch):
     given = []
 
@@ -169,6 +174,7 @@ def broken_at(net, X, y, found):
         return bool((margin_of(net(X + found.perturbation), y) <= 0).all())
 
 
+@pytest.mark.slow
 def test_a_net_without_opposite_terms_breaks_where_all_neurons_are_off():
     # f > 0 unless <w_j, x - c> <= 0 for all j; c itself may be out of reach of x + d in float64.
     for seed in range(5):
@@ -183,6 +189,7 @@ def test_a_net_without_opposite_terms_breaks_where_all_neurons_are_off():
         assert (found.upper <= torch.linalg.vector_norm(X - net.centre, dim=1) * 1.05).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p, seed", [(2, 5), (3, 0), (3, 5)])
 def test_breaking_points_are_found_without_a_budget(p, seed):
     # A bias beside normalised inputs counts |x|^(p-1) times, which the convex-concave attack takes at the point itself.
@@ -191,6 +198,7 @@ def test_breaking_points_are_found_without_a_budget(p, seed):
     assert found.upper.isfinite().all() and broken_at(net, X, y, found)
 
 
+@pytest.mark.slow
 def test_progress_is_told_within_a_block():
     heard = []
 
@@ -249,6 +257,7 @@ def test_majorants_on_boxes_keep_to_the_curvature_allowed(p):
         assert (terms.value >= t**p * (1 - 1e-15)).all()
 
 
+@pytest.mark.slow
 def test_a_basis_that_stretches_shortens_what_is_proven():
     net, X, y = random_net(3, 2, outputs=1, bias=False)
     shallow = reduce(net)

@@ -15,6 +15,7 @@ from polyrelu.robust.core import reduce
 from polyrelu.robust.core import reduced_net as shallow
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["plain", "bias", "normalised", "classes", "one side"])
 @pytest.mark.parametrize("p", [1.0, 1.5, 2.0, 3.0, 7.5])
 def test_lower_bounds_are_between_the_truth_and_a_floor(sandwiched, kind: str, p: float) -> None:
@@ -24,6 +25,7 @@ def test_lower_bounds_are_between_the_truth_and_a_floor(sandwiched, kind: str, p
     sandwiched("bracket", lower, kind, [p], [2.0], [2, 12])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p", [1.5, 2.0, 3.0, 7.5])
 @pytest.mark.parametrize("b", [0.3, 0.6, 0.9])
 def test_an_opposite_bias_counts_at_the_length_of_the_point(p: float, b: float) -> None:

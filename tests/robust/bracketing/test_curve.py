@@ -121,6 +121,7 @@ radii = hnp.arrays(np.float64, st.integers(1, 12), elements=st.sampled_from([0, 
 pairs = radii.flatmap(lambda a: st.tuples(st.just(a), hnp.arrays(np.float64, len(a), elements=st.floats(0, 2))))
 
 
+@pytest.mark.slow
 @given(st.lists(pairs, min_size=1, max_size=3), hnp.arrays(np.float64, 20, elements=st.floats(0, 3)))
 def test_lines_fall_and_hold_the_truth_between_them(seeds, asked):
     brackets = [made(np.minimum(a, b), np.maximum(a, b)) for a, b in seeds]

@@ -51,6 +51,7 @@ def rows(*points):
     return torch.tensor(points, dtype=torch.float64)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("prove", CERTIFICATES)
 @pytest.mark.parametrize("norm", NORMS)
 @pytest.mark.parametrize("p", [1, 2, 3, 50])
@@ -71,6 +72,7 @@ def test_faint_neurons_are_proven_as_far_as_they_decide(p, decades):
     torch.testing.assert_close(linear_radius(net, X, y), rows([0.3, 0.2])[0], rtol=0.05, atol=0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("prove", WITH_BRACKET)
 @pytest.mark.parametrize("norm", NORMS)
 @pytest.mark.parametrize("log", [-150.0, -900.0, 900.0])
@@ -135,6 +137,7 @@ def test_powers_that_underflow(prove, norm, p):
     assert (prove(net, X, torch.ones(5, dtype=torch.float64), norm) <= nearest * (1 + 1e-12)).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p", [1, 2, 3, 4])
 def test_what_float64_cannot_say_is_said(p):
     net = net_of(p, [[1.0, 0.0], [0.0, 1.0]], [[1.0, -1.0]], [-680.0, 0.0])
@@ -151,6 +154,7 @@ def test_a_radius_too_small_to_tell_from_zero_is_zero():
         assert found[0] == 0 and 0 < found[1] <= 1e-290
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("decades", [100, 280])
 @pytest.mark.parametrize("p", [1, 3, 50])
 def test_the_bracket_beside_a_heavy_rival_that_is_silent(p, decades):
@@ -160,6 +164,7 @@ def test_the_bracket_beside_a_heavy_rival_that_is_silent(p, decades):
     assert (found <= torch.minimum(X[:, 0], -X[:, 1] + X[:, 0] * 10 ** (-decades / p))).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p, decades", [(1, 9), (2, 200), (3, 12)])
 def test_the_bracket_of_classes_with_a_large_common_part(p, decades):
     small = 10.0**-decades
@@ -170,6 +175,7 @@ def test_the_bracket_of_classes_with_a_large_common_part(p, decades):
     assert (bracketed(net, X, torch.zeros(2, dtype=torch.long), 2) <= nearest).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("norm", NORMS)
 @pytest.mark.parametrize("prove", WITH_BRACKET)
 @pytest.mark.parametrize("part", [1.0, 3.7, 1e6])
@@ -188,6 +194,7 @@ def test_outputs_and_biases_that_nearly_cancel(prove, norm, part):
         assert (found >= 0.5 * nearest).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("p", "far"), [(50, 1e9), (30, 1e12), (7, 1e50)])
 def test_far_rows_of_a_normalised_net_with_a_bias_overflow_no_attack(p, far):
     """|x|^(p-1) beside the bias is beyond any float, f itself is not."""
@@ -235,6 +242,7 @@ def test_what_logarithms_round_off_coefficients_and_biases_is_counted():
                 assert (constant <= bias / unit) if label > 0 else (constant >= bias / unit)
 
 
+@pytest.mark.slow
 def test_nearest_breaks_of_nets_whose_coefficients_come_out_of_logarithms():
     one = net_of(3, [[8.576701163826325e-142]], [[1.589981338123713e-132]], bias=True)
     weight = [[4.675631877981334e132, 2.933003621582603e132], [8.578741209604139e127, -8.186594798507627e127]]
@@ -255,6 +263,7 @@ def test_nearest_breaks_of_nets_whose_coefficients_come_out_of_logarithms():
         assert float(lower) <= mpmath.fdot(normal, x) / mpmath.norm(normal)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p", [2, 3])
 @pytest.mark.parametrize("share", [0.8, 0.99])
 def test_points_whose_squares_underflow(p, share):
@@ -305,6 +314,7 @@ FAR_BELOW = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "prove", [*WITH_BRACKET, pytest.param(lambda net, X, y, norm: quadratic_radius(net, X, y), id="quadratic")]
 )
@@ -317,6 +327,7 @@ def test_classes_that_differ_far_below_a_third(prove, p, below, a, b):
     assert prove(net, rows([-1e-3, 1.0]), torch.tensor([1]), 2.0) <= 1e-3 + (a / b) ** (1 / p)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p", [1, 3])
 @pytest.mark.parametrize(("below", "a", "b"), FAR_BELOW)
 def test_the_same_as_it_runs(p, below, a, b):
@@ -336,6 +347,7 @@ def test_faint_classes_are_proven_nearly_to_their_boundary():
     assert linear_radius(net, rows([-1e-3, 1.0]), torch.tensor([1]), 2.0) == pytest.approx(1e-3, rel=1e-3)
 
 
+@pytest.mark.slow
 def test_a_large_logit_that_decides_nothing_excuses_no_proof(monkeypatch):
     # rounding of class 0 is 1e-16, the margin between the others 1e-277: a false proof there must not be cut in silence
     net = net_of(3, [[1.0, 0.0], [0.0, 1.0]], [[-1.0, 0.0], [0.0, 1e-280], [1e-270, 0.0]], bias=True)
@@ -359,6 +371,7 @@ def test_a_large_logit_that_decides_nothing_excuses_no_proof(monkeypatch):
         bracket(net, X, y)
 
 
+@pytest.mark.slow
 def test_products_that_underflow_before_they_are_scaled_up():
     # as it runs, v |w| underflows to a subnormal number and e^690 makes its error large: 1.4 becomes 1
     small = 1.4 * (2.0**-1074 / 1e-145)
@@ -369,6 +382,7 @@ def test_products_that_underflow_before_they_are_scaled_up():
     assert bracket(net, rows([2.0]), torch.ones(1, dtype=torch.float64), arithmetic="float64").lower <= 0.7
 
 
+@pytest.mark.slow
 def test_subnormal_coefficients_as_they_run():
     small = 1.4 * (2.0**-1074 / 1e-145)
     net = net_of(1, [[1e-145]], [[small]], bias=True)
@@ -431,6 +445,7 @@ def nearly_equal_classes(draw):
     return net, float(1 - mpmath.mpf(net.bias[1].item()) / slope)
 
 
+@pytest.mark.slow
 def test_float32_classes_an_ulp_apart_with_logs_are_proven_as_stored():
     X, y, draw = torch.tensor([[1.0]]), torch.tensor([0]), np.random.default_rng(1)
     for _ in range(6):

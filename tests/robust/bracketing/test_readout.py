@@ -64,6 +64,7 @@ def honest(net, X, y, found, norm=2.0):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p", (1, 3))
 def test_the_maximum_holds_to_half_the_distance_of_the_centres(p):
     # At a centre the nearest broken point has x_t = x_s: sqrt(1/2), however many sub-classes; a sum has 1/sqrt(K).
@@ -76,6 +77,7 @@ def test_the_maximum_holds_to_half_the_distance_of_the_centres(p):
     assert set(found.status) == {BracketStatus.CLOSED}
 
 
+@pytest.mark.slow
 def test_an_attack_on_the_winner_alone_does_not_count():
     # From (1, .9, 0) x_0 = x_2 is sqrt(1/2) away, but sub-class 1 takes over there: all three must meet, at their mean.
     net, X, y = centres(1, (0, 0, 1)), torch.tensor([[1.0, 0.9, 0.0]], dtype=DOUBLE), torch.tensor([0])
@@ -86,6 +88,7 @@ def test_an_attack_on_the_winner_alone_does_not_count():
     assert math.sqrt(0.5) * 0.998 < found.lower[0] < exact
 
 
+@pytest.mark.slow
 def test_another_sub_class_of_the_own_class_may_prove_more():
     # Sub-class 0 is larger at x, but falls fast: f_0 = 10 relu(x_0), f_1 = relu(x_1), against f_2 = relu(x_2).
     net = centres(1, (0, 0, 1))
@@ -98,6 +101,7 @@ def test_another_sub_class_of_the_own_class_may_prove_more():
     assert found.lower[0] > 5 * alone and found.upper[0] >= math.sqrt(0.5) * (1 - 1e-9)
 
 
+@pytest.mark.slow
 def test_a_constant_added_to_every_logit_changes_no_proof_of_another_sub_class():
     proven = []
     for constant in (0.0, -100.0):
@@ -113,6 +117,7 @@ def test_a_constant_added_to_every_logit_changes_no_proof_of_another_sub_class()
     )  # that of the winner
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", (8, 90))
 @pytest.mark.parametrize("p", (1, 1.5, 3))
 def test_sound_on_random_heads(p, width):

@@ -202,6 +202,7 @@ def together(numbers: list[float]) -> float:
     return sum((1 + 0.61803 * k % 1) * number for k, number in enumerate(numbers))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("run, p, kind, dim, width", CASES)
 def test_allowances_are_what_they_were(monkeypatch, run: str, p: float, kind: str, dim: int, width: int) -> None:
     case = net_of(p, kind, dim, width)

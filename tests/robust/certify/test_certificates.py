@@ -117,6 +117,7 @@ def check(found: torch.Tensor, exact: torch.Tensor, gap: float) -> None:
     assert (found >= exact * (1 - gap)).all(), found / exact
 
 
+@pytest.mark.slow
 @ROWS
 def test_one_neuron_has_the_radius_of_a_half_space_and_two_meet_between_them(row: Row) -> None:
     certificate = CERTIFICATES[row.name]
@@ -127,6 +128,7 @@ def test_one_neuron_has_the_radius_of_a_half_space_and_two_meet_between_them(row
             check(certificate(net, X, y, norm=norm), exact_radius(net, X, norm), row.neuron or 0.0)
 
 
+@pytest.mark.slow
 @ROWS
 def test_ideal_classifiers_have_closed_forms(row: Row) -> None:
     certificate = CERTIFICATES[row.name]
@@ -168,6 +170,7 @@ def test_wrong_points_have_radius_0_and_the_name_is_a_method(row: Row) -> None:
         certified_radius(net, X, y, method="none")
 
 
+@pytest.mark.slow
 @ROWS
 def test_executed_nets_prove_less_or_are_refused(row: Row) -> None:
     if not row.executed:

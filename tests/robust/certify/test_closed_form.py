@@ -91,6 +91,7 @@ def grid(a: float, b: np.ndarray, p: float) -> float:
     return math.sqrt(cost(U).min())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p", EVERY_P)
 @pytest.mark.parametrize(("K1", "K2"), [(1, 1), (2, 6), (6, 4)])
 def test_no_solver_finds_less_and_some_solver_finds_as_much(p, K1, K2):
@@ -101,6 +102,7 @@ def test_no_solver_finds_less_and_some_solver_finds_as_much(p, K1, K2):
     assert (exact >= found - 1e-8).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p", EVERY_P)
 def test_agrees_with_refined_grids_to_ten_digits(p):
     rng = np.random.default_rng(3)
@@ -113,6 +115,7 @@ def test_agrees_with_refined_grids_to_ten_digits(p):
         assert radius == pytest.approx(grid(a, b, p) if good else 0.0, rel=1e-10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p", [*EVERY_P, 17, 300])
 def test_at_a_centre(p):
     # against m opposite centres 1/sqrt(1 + m^(2/p-1)); the smallest is at m = 1 for p >= 2, at all of them below
@@ -132,6 +135,7 @@ def test_p_two_is_a_plane_problem():
     torch.testing.assert_close(centre_radius(x, torch.ones(3), *basis(2, 2), 2), wanted)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("middle", [1.0, 2.0])
 def test_the_three_solutions_meet(middle):
     X = points(3, 4, 200, seed=1)
@@ -141,6 +145,7 @@ def test_the_three_solutions_meet(middle):
             assert (centre_radius(X, torch.ones(200), *basis(3, 4), p) - at).abs().max() < 3 * step
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p", [1, 1.5, 2, 3])
 def test_what_every_radius_must_do(p):
     centres, labels = basis(3, 4, 9)

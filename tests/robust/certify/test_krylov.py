@@ -55,6 +55,7 @@ def nearest_broken(net, X, y):
     return best
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p", POWERS)
 def test_never_above_the_truth_whatever_the_step(p):
     for seed in range(4):
@@ -105,6 +106,7 @@ def test_near_the_truth_at_the_centres_of_an_ideal_classifier(p):
     assert (radius > 0.75 * 0.5**0.5).all()
 
 
+@pytest.mark.slow
 def test_a_head_is_bracketed_without_branching():
     data = read("digits:parity")
     net = published_head(data.subset(slice(400)), 3, width=80, epochs=20, batch=100).net

@@ -87,6 +87,7 @@ def true_radii(net: PolyReLUNet, X: Tensor, y: Tensor) -> dict[float, Tensor]:
     return {norm: (high * torch.linalg.vector_norm(way, ord=norm, dim=1)).amin(dim=1) for norm in NORMS}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p", EVERY_P)
 @pytest.mark.parametrize("outputs", [1, 3])
 def test_never_above_the_radius_found_on_a_dense_grid(p: float, outputs: int) -> None:
@@ -112,6 +113,7 @@ def test_an_affine_margin_is_exact_in_every_norm() -> None:
         assert linear_radius(net, x, torch.ones(1), norm).item() == pytest.approx(true, rel=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p", EVERY_P)
 def test_one_neuron_by_hand(p: float) -> None:
     # f = relu(<w, x>)^p, w = (3, 4)/5, <w, x> = 2: it breaks at 2/|w|_dual, and the tangent of its root is exact
@@ -120,6 +122,7 @@ def test_one_neuron_by_hand(p: float) -> None:
         assert linear_radius(net, x, torch.ones(1), norm).item() == pytest.approx(2 / dual, rel=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p", EVERY_P)
 def test_biases_by_hand(p: float) -> None:
     # f = relu(x)^p - 0.5, x = 2: broken at 0.5^(1/p). f = 0.5 - relu(x)^p, x = -2: broken at 2 + 0.5^(1/p)
@@ -132,6 +135,7 @@ def test_biases_by_hand(p: float) -> None:
     assert 0.1 < radius <= 1.5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p", [1.0, 1.5, 2.0, 3.0, 4.0])
 def test_is_close_to_the_closed_form_at_noisy_points(p: float) -> None:
     mixture = OrthonormalMixture(200, 6, 4, 0.1, rotate=2, dtype=torch.float64)
@@ -157,6 +161,7 @@ def test_average_classifier() -> None:
     assert ratio.min() >= 0.9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("norm", NORMS)
 @pytest.mark.parametrize("outputs", [1, 3])
 def test_certified_is_the_larger_of_both(norm: float, outputs: int) -> None:
@@ -167,6 +172,7 @@ def test_certified_is_the_larger_of_both(norm: float, outputs: int) -> None:
     assert certified_radius(net, X, y, norm) == pytest.approx(both, rel=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p", [1.0, 3.0])
 @pytest.mark.parametrize("norm", NORMS)
 def test_units_and_batches_do_not_matter(p: float, norm: float) -> None:

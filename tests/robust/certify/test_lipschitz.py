@@ -81,6 +81,7 @@ def broken(net: PolyReLUNet, X: Tensor, y: Tensor) -> Tensor:
     return torch.where(first.any(dim=2), high, torch.nan)[..., None] * way
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p", EVERY_P)
 @pytest.mark.parametrize("outputs", [1, 3])
 def test_never_above_the_radius_found_on_a_dense_grid(p: float, outputs: int) -> None:
@@ -98,6 +99,7 @@ def test_never_above_the_radius_found_on_a_dense_grid(p: float, outputs: int) ->
     assert useful > 17 * 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p", [1.0, 1.2, 1.5, 1.9, 2.0, 2.1, 3.0, 4.0, 7.0])
 @pytest.mark.parametrize("norm", NORMS)
 def test_no_direction_falls_faster_than_the_constant(p: float, norm: float) -> None:

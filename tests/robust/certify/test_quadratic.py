@@ -39,6 +39,7 @@ def case(p, *, outputs=3, normalised=True, bias=True, dim=8, width=20, seed=0, p
     return net, X, scores.sign() if outputs == 1 else scores.argmax(dim=1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p", [1.0, 2.0, 2.5, 3.0, 4.0])
 @pytest.mark.parametrize("kind", [{}, {"outputs": 1}, {"normalised": False}, {"bias": False}, {"dim": 30, "width": 9}])
 def test_no_attack_succeeds_inside(p, kind):

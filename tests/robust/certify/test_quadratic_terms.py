@@ -90,6 +90,7 @@ def exact_case(seed: int, dim: int, width: int, outputs: int = 1) -> tuple[PolyR
 SIZES = [(3, 5), (6, 40), (20, 12), (30, 60), (50, 25)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("outputs", [1, 3])
 @pytest.mark.parametrize("dim, width", SIZES)
 @pytest.mark.parametrize("most", [1, 3, 16])
@@ -188,6 +189,7 @@ POWERS = [1.0, 2.0, 3.0, 7.5]
 SHAPES = [(5, 14), (20, 30), (40, 24)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("most", [1, 3, 16])
 @pytest.mark.parametrize("p", POWERS)
 @pytest.mark.parametrize("dim, width", SHAPES)
@@ -203,6 +205,7 @@ def test_a_quick_bound_is_at_most_the_least_value_of_its_quadratic(monkeypatch, 
     seen.check(near=0.05 if most == 16 and dim == 5 else None)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p", POWERS)
 @pytest.mark.parametrize("dim, width", SHAPES)
 def test_a_quadratic_bound_is_at_most_the_least_value_of_its_quadratic(monkeypatch, dim, width, p):
@@ -213,6 +216,7 @@ def test_a_quadratic_bound_is_at_most_the_least_value_of_its_quadratic(monkeypat
     seen.check(near=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wrong", [1e-9, 1e-3, 0.3])
 @pytest.mark.parametrize("p", [1.0, 2.0, 3.0])
 def test_a_solver_that_is_wrong_proves_less_and_never_more(monkeypatch, p, wrong):
@@ -241,11 +245,13 @@ def test_a_solver_that_is_wrong_proves_less_and_never_more(monkeypatch, p, wrong
 KINDS = ["plain", "bias", "normalised", "classes", "one side"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_quadratic_radii_are_between_the_truth_and_a_floor(sandwiched, kind):
     sandwiched("quadratic", lambda net, X, y, norm: quadratic_radius(net, X, y), kind, [1.0, 2.0, 3.0, 4.0, 7.5], [2.0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_quick_radii_are_between_the_truth_and_a_floor(sandwiched, kind):
     def quick(net, X, y, norm):

@@ -77,6 +77,7 @@ def scanned(a: np.ndarray, b: np.ndarray, p: float) -> float:
     return float((own + other).min())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p", [1.2, 1.5, 1.9, 2.3, 3.0, 4.0, 7.5])
 def test_radii_are_those_of_a_scan(p):
     draw = np.random.default_rng(int(10 * p))
@@ -99,6 +100,7 @@ def test_a_cost_is_the_least_over_the_curve(p):
     assert torch.allclose(least_cost(problems, p), (1 - free).square() / 4, rtol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p", [1.0, 1.5, 2.0, 3.0])
 def test_signs_scales_and_wrong_points(p):
     centres, labels = 3 * torch.eye(5, dtype=torch.float64), torch.tensor([1.0, 1.0, -1.0, -1.0, -1.0]).double()

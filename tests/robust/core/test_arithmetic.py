@@ -39,6 +39,7 @@ def margins(logits, label):
     return logits[:, [int(label)]] - logits[:, keep]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
 @pytest.mark.parametrize("outputs", [1, 3])
 @pytest.mark.parametrize("p", [1, 2, 2.2, 3, 4, 7.5])
@@ -78,6 +79,7 @@ def test_the_counts_are_those_of_the_docstring():
     assert other.blur == pytest.approx((2 * 100 + 20) * 2.0**-53, rel=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("norm", [1, 2, math.inf])
 @pytest.mark.parametrize("p, outputs, seed", [(1, 1, 0), (2, 3, 1), (3, 1, 0), (4, 3, 0)])
 def test_executed_radii_are_a_little_shorter_than_real_ones(p, outputs, seed, norm):
@@ -131,6 +133,7 @@ def test_a_bracket_names_its_arithmetic():
             bracket(exact, X[:2], y[:2], arithmetic=bad)
 
 
+@pytest.mark.slow
 def test_a_head_is_proven_as_it_predicts():
     draw = np.random.default_rng(0)
     X = np.concatenate([draw.normal(size=(40, 5)) + 3 * np.eye(5)[k] for k in range(3)])

@@ -138,6 +138,7 @@ def test_a_class_of_that_name_or_a_subclass_is_another_class(kind):
     refused(with_child(kind(3, 1)), "which is not one of the classes that are known")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["forward", "with keywords", "before", "backward", "before backward"])
 def test_hooks(way):
     refused(hooked(way), "has hooks")
@@ -516,6 +517,7 @@ def test_sparse_weights_are_the_same_weights():
     torch.testing.assert_close(proven(logistic().sparsify()), proven(logistic()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kernel", ["linear", "rbf", "poly", "sigmoid"])
 @pytest.mark.parametrize("classes", [2, 3])
 def test_machines_that_were_changed_after_fitting(kernel, classes):
@@ -546,6 +548,7 @@ def test_gamma_set_after_fitting_is_not_what_predicts():
     torch.testing.assert_close(as_module(model)(ROWS), before)
 
 
+@pytest.mark.slow
 def test_perceptrons_that_say_other_names_than_their_classes():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -592,6 +595,7 @@ def test_a_report_says_why_nothing_is_proven():
     assert said in report.summary() and report.proven_to == 0 < report.broken_at
 
 
+@pytest.mark.slow
 def test_nothing_is_imported_to_compare_with():
     code = (
         "import sys; from torch import nn; from polyrelu.robust.core.integrity import altered\n"

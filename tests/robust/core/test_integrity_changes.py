@@ -300,6 +300,7 @@ def head(kind=PolyReLUClassifier):
     return kind(p=2, width=8, epochs=5, random_state=0).fit(X, Y)
 
 
+@pytest.mark.slow
 def test_the_attacked_share_is_that_of_predict():
     assert head().robust_score(X, Y, 100.0, attacked=True) == (0.0, 0.0)
     assert head(Fixed).robust_score(X, Y, 100.0, attacked=True) == (0.0, 0.5)  # half of the rows are of its class
@@ -310,6 +311,7 @@ def test_the_attacked_share_is_that_of_predict():
         head(Fixed).robust_score(X, Y, -1.0)
 
 
+@pytest.mark.slow
 def test_certify_and_robust_score_agree_about_hooks():
     model = head()
     assert model.certify(X[:3]).why == ""
@@ -335,6 +337,7 @@ def test_a_net_that_does_not_fit_the_head(other):
             ask(X)
 
 
+@pytest.mark.slow
 def test_copies_are_what_they_copy():
     model = head()
     again = copy.deepcopy(model)

@@ -78,6 +78,7 @@ def test_the_smooth_majorant_is_above_the_power_and_no_more_curved_than_allowed(
 BOXES = [(-1.0, 1.0), (-0.3, 2.0), (-3.0, 0.01), (0.2, 1.0), (0.6, 1.0), (0.9999, 1.0), (-1e-6, 1e-6), (-2.0, -0.5)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p", [2.2, 2.5, 3, 4, 6])
 @pytest.mark.parametrize("low, high", BOXES)
 def test_the_box_majorant_is_above_the_power_on_its_box(p, low, high):
@@ -269,6 +270,7 @@ def test_shares_leave_room_for_strong_convexity(p):
         assert (top <= 1 - MU).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("outputs", [1, 3])
 @pytest.mark.parametrize("p", [1, 1.3, 2, 2.5, 3, 6])
 def test_what_holds_in_the_ball_holds_in_the_ball(p, outputs):
@@ -326,6 +328,7 @@ def breaking(row, Z):
     return (P.pow(row.q[:, 0] / row.p) <= N) & inside
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("k", [1, 2])
 @pytest.mark.parametrize(
     "p, q, box",

@@ -57,6 +57,7 @@ def exact_to(result, exact, below=1e-6, above=0.05):
     assert (ratio >= 1 - below).all() and (ratio <= 1 + above).all(), ratio
 
 
+@pytest.mark.slow
 @needs_peers
 @pytest.mark.parametrize("name", PEERS)
 @pytest.mark.parametrize("box", [(-3.0, -1.0), (-2e-4, 2e-4)], ids=str)
@@ -69,6 +70,7 @@ def test_linear_radius_in_any_range(name, box):
     assert (margin_of(score(X + result.perturbation), y) <= 0).all()
 
 
+@pytest.mark.slow
 @needs_peers
 @pytest.mark.parametrize("name, norm", KNOWN)
 def test_linear_radius_in_every_norm_far_from_the_origin_in_float64(name, norm):
@@ -76,6 +78,7 @@ def test_linear_radius_in_every_norm_far_from_the_origin_in_float64(name, norm):
     exact_to(attack(name, score, X, y, norm), exact(norm))
 
 
+@pytest.mark.slow
 @needs_peers
 @pytest.mark.parametrize("name", PEERS)
 @pytest.mark.parametrize("classes", [3, 5])
@@ -93,6 +96,7 @@ def test_several_linear_classes(name, classes):
     exact_to(attack(name, lambda x: x @ W.T, X, y), exact, above=0.05 if each else 0.3)
 
 
+@pytest.mark.slow
 @needs_peers
 @pytest.mark.parametrize("name", PEERS)
 def test_one_point_and_points_already_wrong(name):
@@ -115,6 +119,7 @@ def test_confident_logits_change_nothing(name):
     torch.testing.assert_close(loud, plain, rtol=1e-3, atol=0)
 
 
+@pytest.mark.slow
 @needs_peers
 @pytest.mark.parametrize("name", PEERS)
 def test_a_margin_of_zero_is_broken_for_both_labels(name):
@@ -125,6 +130,7 @@ def test_a_margin_of_zero_is_broken_for_both_labels(name):
         exact_to(attack(name, lambda x, s=label: s * (x @ w).relu(), X, label * y), torch.ones(1), above=0.1)
 
 
+@pytest.mark.slow
 @needs_peers
 @pytest.mark.parametrize("name", PEERS)
 @pytest.mark.parametrize("outputs", [1, 3])
@@ -147,6 +153,7 @@ def test_a_success_that_does_not_flip_is_held():
     assert result.radius[0] == lengths((X + result.perturbation) - X, 2.0)[0]
 
 
+@pytest.mark.slow
 @needs_peers
 @pytest.mark.parametrize("name", PEERS)
 def test_nothing_outside_is_touched(name):
@@ -210,6 +217,7 @@ def halfspace():
     return net, X, torch.ones(7), X.double().sum(dim=1) / math.sqrt(5)
 
 
+@pytest.mark.slow
 @needs_peers
 def test_cross_check_holds_peers_against_a_bracket(halfspace):
     net, X, y, exact = halfspace
@@ -227,6 +235,7 @@ def test_cross_check_holds_peers_against_a_bracket(halfspace):
     assert check.median_radius == pytest.approx(float(exact[-1]), rel=0.05)
 
 
+@pytest.mark.slow
 @needs_peers
 def test_cross_check_raises_where_a_peer_beats_a_certificate(halfspace):
     net, X, y, exact = halfspace
@@ -235,6 +244,7 @@ def test_cross_check_raises_where_a_peer_beats_a_certificate(halfspace):
         cross_check(net, X, y, bracket_of(too_high, too_high), attacks="fmn")
 
 
+@pytest.mark.slow
 @needs_peers
 def test_cross_check_in_another_norm(halfspace):
     net, X, y, _ = halfspace
@@ -278,6 +288,7 @@ def test_what_to_install_when_a_package_is_missing(name, monkeypatch):
         attack(name, score, X, y)
 
 
+@pytest.mark.slow
 def test_importing_the_subpackage_imports_no_peer():
     code = (
         "import sys, polyrelu.robust.crosscheck; assert not {'foolbox', 'eagerpy', 'pyautoattack'} & set(sys.modules)"

@@ -83,6 +83,7 @@ def decisions(model, module, Z):
     return label_codes(model.predict(Z), model.classes_, 2), said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("classes", [2, 4])
 @pytest.mark.parametrize("model", [*LINEAR, *CURVED], ids=lambda model: repr(model).replace("Classifier", ""))
 def test_decisions_are_the_models_far_and_near(model, classes):
@@ -161,6 +162,7 @@ def test_linear_duels_are_proven_by_the_first_one_lost():
     assert 0.8 < exact < 1  # a duel lost mostly decides; now and then its winner has lost another
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("classes", [2, 3])
 def test_one_hidden_layer_is_proven_and_the_proof_is_near_the_attack(classes):
     X, y = blobs(classes, n=24)
@@ -177,6 +179,7 @@ def test_one_hidden_layer_is_proven_and_the_proof_is_near_the_attack(classes):
     assert (said == y[:, None])[right.numpy()].all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("norm", [1, math.inf])
 def test_one_hidden_layer_in_other_norms(norm):
     X, y = blobs(2, n=40)
@@ -290,6 +293,7 @@ def test_labels_outside_the_classes_are_named():
     assert label_codes(["birch", "ash"], NAMES[:2], 2).tolist() == [1, 0]
 
 
+@pytest.mark.slow
 def test_a_scaler_of_twenty_thousand_columns_is_no_matrix():
     # As a dense layer it alone would take 3.2 GB.
     code = """

@@ -109,6 +109,7 @@ STACKS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stack", STACKS)
 def test_errors_of_values_are_within_their_bound_and_the_bound_is_not_wild(stack):
     for seed in range(8):
@@ -130,6 +131,7 @@ def least_size(row, norm):
     return float(size[norm]()) * (1 - 1e-14)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("norm", NORMS)
 @pytest.mark.parametrize("stack", STACKS)
 def test_slopes_and_stretches_are_at_least_the_true_ones(stack, norm):
@@ -160,6 +162,7 @@ def neuron(kind):
     return [net]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["relu", "head", "linear"])
 def test_radii_behind_layers_that_cancel_are_below_the_true_ones(kind):
     # relu(z) - t > 0 exactly where z = A x + a > t: the radius is |z - t| / |A|, z and A in rational numbers. Values
@@ -182,6 +185,7 @@ def test_radii_behind_layers_that_cancel_are_below_the_true_ones(kind):
     assert proven > 50
 
 
+@pytest.mark.slow
 def test_what_rounding_changes_in_a_slope_counts_away_from_the_row():
     # At x = 0 the value is a whatever A is: relu(A x + a) > 1e-30 up to a/|A|, and A is nothing but rounding.
     for seed in range(20):
@@ -206,6 +210,7 @@ def test_radii_end_where_the_bound_on_rounding_was_taken(monkeypatch):
     assert certified(module, one, torch.ones(1)).item() == pytest.approx(0.1, rel=1e-9)
 
 
+@pytest.mark.slow
 def test_far_radii_behind_a_scaler():
     # f(x) = relu(x/2) - 3 at 1e-3: the boundary is at 6, far from the row in its own units; one that never decides
     # otherwise is proven as far as is tried.
@@ -271,6 +276,7 @@ def test_weights_of_every_size_have_the_same_radius(norm, size):
     assert found <= exact and found == pytest.approx(exact, rel=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("middle", [0.0, 1e3, 1e12])
 def test_rounding_of_a_scaled_hidden_layer_is_taken_off_its_radius(middle):
     # One neuron, f(x) = v relu(w (x - m)/s + b) + c > 0 exactly for x > x_0 = m + s ((-c/v - b)/w).
@@ -331,6 +337,7 @@ def test_products_that_underflow_and_come_back():
     assert found <= 1
 
 
+@pytest.mark.slow
 def test_a_radius_that_overflows_is_finite():
     module = nn.Sequential(*stacked(([[1e-300]], [1e10])), relu_net([[1.0]], [[1.0]]))
     found = certified(module, torch.zeros(1, 1, dtype=torch.float64), torch.ones(1, dtype=torch.float64), 2)

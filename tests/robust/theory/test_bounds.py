@@ -25,6 +25,7 @@ def share(event: torch.Tensor) -> float:
     return float(event.double().mean())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("K1", "K2", "alpha"), [(6, 4, 2.0), (6, 4, 4.0), (2, 9, 3.0)])
 def test_exact_accuracy_of_the_average_classifier(K1, K2, alpha):
     mix = mixture(50, K1, K2, alpha)
@@ -69,6 +70,7 @@ def test_printed_bounds_on_the_average_classifier_hold_with_the_constants_proven
     assert theory.average_attacked_bound(1.0, 100, 10, 0.3, C=0.5) < 1e-20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p", [1.0, 1.5, 2.0, 3.0, 6.0])
 def test_bounds_on_the_centre_classifier_are_never_violated(p):
     alpha = 1.0
@@ -90,6 +92,7 @@ def test_bounds_on_the_centre_classifier_are_never_violated(p):
         assert theory.centre_robust_bound(1.2, 200, 5, alpha, C=5 / 4) > 0.5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("K1", "K2"), [(6, 4), (1, 4), (3, 3)])
 def test_no_classifier_keeps_more_than_the_impossibility_bound_allows(K1, K2):
     # nearest centre and F^(6) at radius sqrt(2)/2: a point is broken if half-way to some opposite centre breaks it

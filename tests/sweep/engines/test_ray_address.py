@@ -65,6 +65,7 @@ def refused(address):
     return str(caught.value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 def test_something_that_says_nothing(monkeypatch, form):
     def silent(stream):
@@ -84,6 +85,7 @@ def test_the_time_it_has_is_short():
     assert REACH_SECONDS <= 2  # with the start of the command it is said within three seconds
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 def test_a_web_server(form):
     class Quiet(http.server.BaseHTTPRequestHandler):
@@ -205,6 +207,7 @@ def test_grpc_services_are_told_apart_by_a_method_of_ray(form, method, other):
             assert probe_address(form.format(place)) == form.format(place)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["sweep", "claims", "reproduce"])
 def test_every_command_with_an_address_says_so_before_anything_is_loaded(tmp_path, command):
     def tell(stream):

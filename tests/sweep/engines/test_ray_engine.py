@@ -46,6 +46,7 @@ def test_an_address_that_is_none(address):
         check_address(address)
 
 
+@pytest.mark.slow
 def test_something_else_at_the_address(monkeypatch):
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
@@ -85,6 +86,7 @@ class Killer(Progress):
                 open_gate(self.gate, 2)
 
 
+@pytest.mark.slow
 def test_a_killed_worker_costs_a_try_and_the_bits_are_those_of_the_local_engine(tmp_path, cluster):
     mark, gate = tmp_path / "mark", tmp_path / "gate"
     wanted = Sweep("swept:slow", [{"x": x, "gate": str(gate), "mark": str(mark)} for x in range(6)])
@@ -100,6 +102,7 @@ def test_a_killed_worker_costs_a_try_and_the_bits_are_those_of_the_local_engine(
     assert ray.is_initialized()  # a Ray that was there before stays
 
 
+@pytest.mark.slow
 def test_failures_and_crashes_are_records_and_the_rest_is_done(tmp_path, cluster):
     moods = ["raises", "leaves", "exits", "fine"]
     sweep = Sweep("swept:moody", [{"x": x, "mood": mood} for x, mood in enumerate(moods)])
@@ -109,6 +112,7 @@ def test_failures_and_crashes_are_records_and_the_rest_is_done(tmp_path, cluster
     assert fine.result == 1.5350630092552098 and fine.file.startswith("results/")
 
 
+@pytest.mark.slow
 def test_a_time_limit_cancels_the_task_and_the_rest_is_done(tmp_path, monkeypatch, cluster):
     check_ended(tmp_path, limited(tmp_path, monkeypatch, "ray", time_limit=500))
     monkeypatch.undo()
@@ -117,6 +121,7 @@ def test_a_time_limit_cancels_the_task_and_the_rest_is_done(tmp_path, monkeypatc
     assert [record.result for record in records] == [0, 4, 1] and tries(tmp_path).count(1) == 2
 
 
+@pytest.mark.slow
 def test_workers_have_one_thread_and_do_not_spin(tmp_path, cluster):
     (record,) = run_sweep(Sweep("swept:threads", [{}]), tmp_path, engine="ray")
     assert record.result == [1, 1, SPINS]
@@ -134,6 +139,7 @@ def test_another_version_on_the_cluster_is_refused(cluster):
         )
 
 
+@pytest.mark.slow
 def test_a_sweep_joins_a_cluster_by_its_address(tmp_path, cluster):
     address = cluster.get_runtime_context().gcs_address
     with pytest.raises(InputError, match="this process is already connected to a Ray"):
@@ -144,6 +150,7 @@ def test_a_sweep_joins_a_cluster_by_its_address(tmp_path, cluster):
     assert sorted(json.loads(one)["square"] for one in results(tmp_path).values()) == [0.25, 9]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("blow", [signal.SIGINT, signal.SIGKILL])
 def test_a_run_has_a_ray_of_its_own_which_goes_with_it_and_the_local_engine_can_go_on(tmp_path, blow):
     out, mark, gate = tmp_path / "out", tmp_path / "mark", tmp_path / "gate"
@@ -172,6 +179,7 @@ def test_a_run_has_a_ray_of_its_own_which_goes_with_it_and_the_local_engine_can_
         wait_for(lambda: not _group(run.pid))
 
 
+@pytest.mark.slow
 def test_a_second_ctrl_c_ends_the_command_and_every_process_of_its_ray(tmp_path):
     (tmp_path / "slow.toml").write_text(
         'function = "swept:slow"\ngrid.x = [0, 1, 2]\n'

@@ -47,6 +47,7 @@ def run(field, point, steps, p, span=1.0):
     return point
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p", [1.0, 2.0, 3.0, 4.5])
 def test_observed_order_is_three(p):
     field, start = smooth_field(p)
@@ -80,6 +81,7 @@ def test_arrived_directions_do_not_limit_the_step():
     assert float(points[-1].state.kappa) - float(state.kappa) == pytest.approx(400, abs=0.02)
 
 
+@pytest.mark.slow
 def test_quadrature_of_time_against_numerical_integration():
     for values in ((0.0, 0.3, 1.0), (5.0, 5.0, 5.0), (-3.0, 2.0, -1.0), (0.0, 100.0, 400.0)):
         start, middle, end = (mpmath.mpf(v) for v in values)

@@ -77,6 +77,7 @@ def test_history_is_whole(runs):
         assert out.accuracy == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("surrogate", [0, 64])
 @pytest.mark.parametrize("target", [0.5, 1e-2, 1e-12, 1e-200])
 def test_run_to_a_loss_ends_just_below_it(q10, target, surrogate):
@@ -89,6 +90,7 @@ def test_run_to_a_loss_ends_just_below_it(q10, target, surrogate):
     assert out.log_loss == pytest.approx(exact, abs=2e-4 * max(1, -exact))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("surrogate", [0, 64])
 def test_snapshots_are_taken_at_their_times(q10, surrogate):
     net = PolyReLUNet(100, 30, 3.0, init="balanced", scale=1e-4, seed=0)
@@ -113,6 +115,7 @@ def test_other_ends(q10):
     assert out.status is Status.BUDGET
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("surrogate", [0, 64])
 def test_targets_already_met_end_the_run_at_once(q10, surrogate):
     net = PolyReLUNet(100, 20, 3.0, init="balanced", scale=1e-2, seed=0)
@@ -126,6 +129,7 @@ def test_targets_already_met_end_the_run_at_once(q10, surrogate):
         assert again.time == done.time
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("factor", [1e-3, 1e4])
 @pytest.mark.parametrize("p", [1.0, 3.0, 4.0])
 def test_units_of_the_data_do_not_matter(q10, factor, p):
@@ -139,6 +143,7 @@ def test_units_of_the_data_do_not_matter(q10, factor, p):
     assert b.time == pytest.approx(a.time / factor**p, rel=1e-3)
 
 
+@pytest.mark.slow
 def test_a_loss_that_no_float_holds_can_be_asked_for(q10):
     net = PolyReLUNet(100, 20, 3.0, init="balanced", scale=1e-2, seed=0)
     out = flow(net, q10, until=Until(log10_loss=-881.5))
@@ -178,6 +183,7 @@ class Stopper(Progress):
             raise KeyboardInterrupt
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("surrogate", [0, 64])
 def test_interrupt_keeps_what_was_reached_and_the_run_goes_on(q10, surrogate, tmp_path):
     net = PolyReLUNet(100, 40, 3.0, init="balanced", scale=1e-5, seed=0)
@@ -196,6 +202,7 @@ def test_interrupt_keeps_what_was_reached_and_the_run_goes_on(q10, surrogate, tm
     assert float((f - g).abs().max() / g.abs().max()) < 2e-2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("surrogate", [0, 64])
 def test_whoever_watches_is_told_every_moment_and_may_end_the_run(q10, surrogate):
     net = PolyReLUNet(100, 50, 3, init="balanced", scale=1e-5, seed=0)
@@ -234,6 +241,7 @@ def test_truncated_trajectory_is_refused_in_words(runs, tmp_path, cut):
         Trajectory.load(tmp_path / "none.npz", runs[3.0].net)
 
 
+@pytest.mark.slow
 @given(
     n=st.integers(2, 40),
     dim=st.integers(2, 9),

@@ -17,6 +17,7 @@ def logits(net, data):
         return net(data.rows()).numpy()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("p", "loss", "init", "time"),
     [
@@ -41,6 +42,7 @@ def test_agrees_with_an_independent_solver_on_raw_weights(raw_flow, small, p, lo
     assert np.allclose(out.net.weight.detach().numpy(), W, atol=10 * tolerance * np.abs(W).max())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", ["cross_entropy", "squared"])
 @pytest.mark.parametrize("bias", [False, True])
 def test_agrees_with_an_independent_solver_on_three_classes(raw_flow, three_classes, loss, bias):
@@ -53,6 +55,7 @@ def test_agrees_with_an_independent_solver_on_three_classes(raw_flow, three_clas
     assert np.abs(truth).max() > 0.3
 
 
+@pytest.mark.slow
 def test_centre_and_input_normalisation_agree_with_an_independent_solver(raw_flow, small):
     net = PolyReLUNet(
         12, 8, 3.0, init="balanced", scale=0.1, seed=4, centre=small.rows().mean(0), normalise_input=True, dtype=F64
@@ -62,6 +65,7 @@ def test_centre_and_input_normalisation_agree_with_an_independent_solver(raw_flo
     assert np.abs(logits(out.net, small) - truth[:, 0]).max() <= 2e-5 * np.abs(truth).max()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p", [1.0, 3.0])
 def test_small_steps_of_gradient_descent_approach_the_flow(small, p):
     # Explicit Euler: halving the step halves the distance to the flow in f.
@@ -89,6 +93,7 @@ def one_neuron(angle, p, norm):
     return net
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p", [1.0, 2.0, 3.0])
 def test_norm_of_one_neuron_follows_the_logistic_curve(p):
     # u = e1: f(e1) = c = r s for every p, and with (1/2)(y - f)^2 averaged over two points c' = c (1 - c), hence
@@ -98,6 +103,7 @@ def test_norm_of_one_neuron_follows_the_logistic_curve(p):
     assert float(out.net.contributions()[0]) == pytest.approx(exact, rel=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p", [1.0, 2.0])
 def test_direction_of_one_tiny_neuron_follows_its_closed_form(p):
     # f = 0, so the pull on e1 is 1/2: theta' = -(p/2) cos^(p-1) theta sin theta. For p = 1 tan(theta/2) decays as
@@ -112,6 +118,7 @@ def test_direction_of_one_tiny_neuron_follows_its_closed_form(p):
     assert found == pytest.approx(exact, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_exponential_loss_in_closed_form_down_to_a_loss_no_float_holds():
     # u = e1, c = r s: c' = 2 c g, g = e^-c / 2. In loss time L = (e^-c + 1)/2 would stop at 1/2, so let both points be
     # active: one neuron of each sign gives L = e^-c and d tau = L dt, c' (tau) = c, hence c = c0 e^tau exactly.
@@ -127,6 +134,7 @@ def test_exponential_loss_in_closed_form_down_to_a_loss_no_float_holds():
     assert out.log10_loss <= -300
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("surrogate", [0, 128])
 @pytest.mark.parametrize("init", ["balanced", "gaussian"])
 def test_balance_is_conserved_and_signs_of_balanced_neurons_too(large, surrogate, init):
@@ -145,6 +153,7 @@ def test_balance_is_conserved_and_signs_of_balanced_neurons_too(large, surrogate
         assert torch.equal(out.net.polar().q, net.polar().q)
 
 
+@pytest.mark.slow
 def test_a_neuron_with_small_v_may_change_sign(raw_flow):
     # |v| << |w| and v > 0 where both points want v < 0: v goes through zero, as on raw weights.
     data = Dataset(torch.tensor([[1.0, 0.0], [-1.0, 0.3]], dtype=F64), torch.tensor([-1.0, 1.0]))
@@ -158,6 +167,7 @@ def test_a_neuron_with_small_v_may_change_sign(raw_flow):
     assert np.allclose(logits(out.net, data), truth[:, 0], rtol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("surrogate", [0, 128])
 def test_rotating_the_data_and_the_network_rotates_the_flow(large, surrogate):
     Q = torch.linalg.qr(torch.randn(60, 60, generator=torch.Generator().manual_seed(8), dtype=F64))[0]
@@ -171,6 +181,7 @@ def test_rotating_the_data_and_the_network_rotates_the_flow(large, surrogate):
     assert torch.allclose(out.net.weight @ Q, other.net.weight, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_permuting_neurons_permutes_the_flow(large):
     order = torch.randperm(30, generator=torch.Generator().manual_seed(9))
     net = PolyReLUNet(60, 30, 1.0, init="balanced", scale=1e-6, seed=7, dtype=F64)
@@ -180,6 +191,7 @@ def test_permuting_neurons_permutes_the_flow(large):
     assert torch.allclose(a.weight[order], b.weight, atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p", [1.0, 3.0])
 def test_float32_agrees_with_float64(large, p):
     nets = [PolyReLUNet(60, 40, p, init="balanced", scale=1e-7, seed=7, dtype=d) for d in (torch.float32, F64)]
@@ -189,6 +201,7 @@ def test_float32_agrees_with_float64(large, p):
     assert np.abs(a - b).max() <= 5e-3 * np.abs(b).max()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p", [1.0, 2.0, 3.0])
 def test_two_level_steps_agree_with_steps_on_the_data(large, p):
     # The same flow by two routes, one of which never steps on the surrogate.
@@ -202,6 +215,7 @@ def test_two_level_steps_agree_with_steps_on_the_data(large, p):
     assert two.evaluations < plain.evaluations / 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("init", ["balanced", "gaussian"])
 @pytest.mark.parametrize("loss", ["cross_entropy", "squared"])
 def test_two_level_steps_agree_on_three_classes_with_bias(loss, init):
@@ -227,6 +241,7 @@ def test_a_start_far_from_balanced_is_taken_as_it_is(small, factor):
     assert torch.allclose(out.net.polar().log_r, net.polar().log_r, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_initial_scale_only_shifts_time():
     # While f = 0 nothing but log norms depends on the scale: smaller by e^-k takes k/a longer, a the growth rate.
     data = OrthonormalMixture(dim=40, positive=2, negative=2, alpha=0.05).sample(400, seed=0)
@@ -247,6 +262,7 @@ def test_initial_scale_only_shifts_time():
     assert float((u * v).sum(1)[carrying].min()) > 0.9999
 
 
+@pytest.mark.slow
 def test_lazy_rows_give_bitwise_the_same_flow_as_rows_in_memory():
     mix = OrthonormalMixture(dim=30, positive=2, negative=2, alpha=0.1)
     net = PolyReLUNet(30, 20, 3.0, init="balanced", scale=1e-5, seed=1)
@@ -255,6 +271,7 @@ def test_lazy_rows_give_bitwise_the_same_flow_as_rows_in_memory():
     assert np.array_equal(held.history.log_loss, lazy.history.log_loss)
 
 
+@pytest.mark.slow
 def test_memory_mapped_rows_give_bitwise_the_same_flow(tmp_path):
     data = OrthonormalMixture(dim=30, positive=2, negative=2, alpha=0.1).sample(2500, seed=3)
     np.save(tmp_path / "x.npy", data.rows().numpy())

@@ -79,6 +79,7 @@ def test_time_and_loss_obey_their_law(run):
     assert np.ptp(gap) < 1.5 and end.sum() > 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", ["exp", "logistic"])
 def test_the_same_flow_as_the_early_method(data, loss, monkeypatch):
     start = flow(small(3.0), data, loss=loss, until=Until(log10_loss=-5.5), rtol=1e-4)
@@ -140,6 +141,7 @@ def test_the_same_flow_with_constraints_left_out(data, separated, monkeypatch):
     assert 3 < fewer.counts["late_steps"] <= whole.counts["late_steps"] + 2  # without the drift a half more
 
 
+@pytest.mark.slow
 def test_more_accurate_with_a_smaller_tolerance(data):
     ends = [flow(small(3.0), data, until=Until(log10_loss=-60), rtol=rtol).net for rtol in (1e-2, 1e-3, 1e-5)]
     a, b, exact = (net(data.rows()).detach() for net in ends)
@@ -147,6 +149,7 @@ def test_more_accurate_with_a_smaller_tolerance(data):
     assert near < far < 1e-3
 
 
+@pytest.mark.slow
 def test_going_on_is_the_same_as_not_stopping(data):
     half = flow(small(3.0), data, until=Until(log10_loss=-30), rtol=1e-4)
     rest = flow(half.net, data, until=Until(log10_loss=-90), rtol=1e-4, after=half, checkpoints=(-20, -60))
@@ -157,6 +160,7 @@ def test_going_on_is_the_same_as_not_stopping(data):
     assert rest.evaluations > half.evaluations and (np.diff(rest.history.clock) > 0).all()
 
 
+@pytest.mark.slow
 def test_a_start_no_float_holds_and_snapshots_on_the_way(data):
     net = PolyReLUNet(30, 20, 3.0, init="balanced", scale=1e-300, seed=0)
     time = math.exp(200.0)
@@ -168,6 +172,7 @@ def test_a_start_no_float_holds_and_snapshots_on_the_way(data):
     assert loss == pytest.approx(place, abs=1.0)
 
 
+@pytest.mark.slow
 def test_several_classes_a_bias_and_other_modules():
     source = torch.Generator().manual_seed(1)
     y = torch.arange(60) % 3
@@ -189,6 +194,7 @@ def test_several_classes_a_bias_and_other_modules():
         assert again == pytest.approx(out.log10_loss, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_neurons_that_slide_along_gates_are_followed():
     """p = 1 and random labels: neurons rest on the planes of single samples, where no gate is right."""
     source = torch.Generator().manual_seed(0)
@@ -215,6 +221,7 @@ class Stop(Progress):
             raise KeyboardInterrupt
 
 
+@pytest.mark.slow
 def test_an_interrupt_keeps_what_was_reached(data):
     whole = flow(small(3.0), data, until=Until(log10_loss=-500))
     early = sum(whole.counts[name] for name in ("steps",))
@@ -223,6 +230,7 @@ def test_an_interrupt_keeps_what_was_reached(data):
     assert margins(out.net, data).log10_loss == pytest.approx(out.log10_loss, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_the_challenge_cnn_without_bias_reaches_the_published_thresholds_in_order():
     data = polyrelu.data.read("digits").subset(slice(0, 20))
     levels = (-10.0, -15.0, -20.0)

@@ -585,6 +585,7 @@ def test_reading_writing_and_the_cross_check_are_left_at_once(capfd):
     assert "nothing was done yet. Go on with: this" in said and "10 of 10 points are kept. Go on with: this" in said
 
 
+@pytest.mark.slow
 @pytest.mark.waits
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
 def test_ctrl_c_on_a_terminal_keeps_parts_and_says_how_to_go_on(nets, calls, tmp_path):
@@ -661,6 +662,7 @@ def published(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_a_published_checkpoint_is_evaluated_like_any_other_net(published, tmp_path):
     file, data = published / "net.pt", published / "data.npz"
     words = ("--reference", file, "--p", 2.5, "--data", data, "--budget-nodes", 20, "--json")

@@ -135,6 +135,7 @@ def quick_pictures(monkeypatch):
 # ----------------------------------------------------------------------------------------------------- what it says
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("p", "words"), [(1, "class averages: averaging ratio"), (3, "single centres: decoupling")])
 def test_headline_of_trained_nets(runs, tmp_path, p, words):
     result = inspect(runs / f"p{p}", tmp_path)
@@ -147,6 +148,7 @@ def test_headline_of_trained_nets(runs, tmp_path, p, words):
     assert names(tmp_path) == ALWAYS | NEURONS | TRAINED
 
 
+@pytest.mark.slow
 def test_numbers_are_those_of_the_measurements(runs, tmp_path):
     result = inspect(runs / "p3", tmp_path)
     assert all(isinstance(row.words, str) and row.words.endswith(".") for row in result.rows)
@@ -174,6 +176,7 @@ def test_numbers_are_those_of_the_measurements(runs, tmp_path):
     }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_ideal_classifiers_are_seen_as_the_nets_they_equal(nets, tmp_path):
     average = inspect(nets / "F.safetensors", tmp_path / "F")
     assert average.headline.startswith("The neurons learned class averages: averaging ratio 1; expect it to break at")
@@ -183,6 +186,7 @@ def test_ideal_classifiers_are_seen_as_the_nets_they_equal(nets, tmp_path):
     assert row(centre, "decoupling score").value == "1"
 
 
+@pytest.mark.slow
 def test_sub_classes_nobody_knows_are_estimated_and_it_says_so(nets, tmp_path):
     result = inspect(nets / "F3.safetensors", tmp_path, nets / "unknown.npz")
     assert "single centres" in result.headline
@@ -280,6 +284,7 @@ def test_deep_nets_have_no_neurons_to_take_apart(nets, tmp_path):
     assert names(tmp_path) == ALWAYS
 
 
+@pytest.mark.slow
 def test_a_net_that_is_not_homogeneous_names_the_layer(nets, tmp_path):
     result = inspect(nets / "biased.safetensors", tmp_path / "biased")
     assert why(result, "homogeneity") == "Not homogeneous in its weights: the bias of layer 2 (bias) breaks it."
@@ -302,6 +307,7 @@ def test_linear_and_ideal_nets(nets, tmp_path):
     assert row(nearest, "universal radius").status == "measured"
 
 
+@pytest.mark.slow
 def test_a_net_of_zeros(nets, tmp_path):
     result = inspect(nets / "zero.safetensors", tmp_path)
     assert result.headline == (
@@ -310,6 +316,7 @@ def test_a_net_of_zeros(nets, tmp_path):
     assert row(result, "cones of activation").numbers["dead"] == 6
 
 
+@pytest.mark.slow
 def test_several_classes(nets, tmp_path):
     result = inspect(nets / "three.safetensors", tmp_path, nets / "classes.npz")
     assert "3 classes" in why(result, "cones of activation")
@@ -318,6 +325,7 @@ def test_several_classes(nets, tmp_path):
     assert row(result, "stationary directions").numbers["starts"] == 60
 
 
+@pytest.mark.slow
 def test_an_empty_trajectory_says_so(runs, tmp_path):
     net = polyrelu.load(runs / "p3" / "net.safetensors")
     full = Trajectory.load(runs / "p3" / "trajectory.npz", net)
@@ -348,6 +356,7 @@ def test_one_failure_does_not_take_the_rest_away(nets, tmp_path, monkeypatch):
 # ------------------------------------------------------------------------------------------------------ what it leaves
 
 
+@pytest.mark.slow
 def test_pictures_are_drawn(tmp_path, monkeypatch):
     monkeypatch.undo()  # of the quick pictures
     mixture = OrthonormalMixture(3, 2, 1, 0.1)
@@ -390,6 +399,7 @@ def test_table_starts_with_the_headline(nets, tmp_path):
     assert "inspection.json, table.csv and the pictures coefficients.png" in result.stderr
 
 
+@pytest.mark.slow
 def test_a_folder_is_used_again_without_leaving_old_pictures(nets, tmp_path):
     inspect(nets / "F.safetensors", tmp_path)
     assert names(tmp_path) >= NEURONS
@@ -448,6 +458,7 @@ def test_a_foreign_record_is_not_overwritten(nets, tmp_path):
 # ---------------------------------------------------------------------------------------------------------- interrupts
 
 
+@pytest.mark.slow
 def test_an_interrupt_keeps_what_is_there(nets, tmp_path, monkeypatch):
     def stops(*_, **__):
         raise KeyboardInterrupt
@@ -502,6 +513,7 @@ cli.main()
 """
 
 
+@pytest.mark.slow
 @pytest.mark.waits
 @pytest.mark.skipif(sys.platform == "win32", reason="needs Unix signals")
 def test_ctrl_c_as_people_do(nets, tmp_path):
