@@ -95,7 +95,7 @@ class DiagnosisProgress(Progress):
         self.whole, self.out = whole, out
 
     def update(self, done: float | None = None, **numbers: Any) -> None:
-        """Say so, and what an interruption leaves."""
+        """Pass it on; an interruption says what was under way and that nothing is written."""
         doing = numbers["doing"]
         self.whole.keep(f"interrupted while {doing}; {self.out} is not written. The same command begins anew.")
         self.whole.update(done, **numbers)

@@ -147,7 +147,9 @@ def centre_regions(subject: InspectedNet) -> Measurements:
     """Which centre's region each neuron stands in."""
     parts = class_regions(subject.poly, subject.placed)
     counts = torch.cat([part.counts for part in parts])
-    hit, void, border = int((counts > 0).sum()), sum(p.void for p in parts), sum(p.border for p in parts)
+    hit = int((counts > 0).sum())
+    void = sum(part.void for part in parts)
+    border = sum(part.border for part in parts)
     gap = min(part.gap for part in parts)
     words = (
         f"nearer than to any other centre of its class, a neuron stands at {of(hit, len(counts), 'centre')}; "
