@@ -24,7 +24,7 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 import polyrelu
-from polyrelu.train.descent import mean, published_head
+from polyrelu.train.descent import mean_row, published_head
 
 WIDTH, RATE, BATCH, EPOCHS = 500, 1e-3, 1000, 51
 
@@ -101,7 +101,7 @@ def floor(data, epochs, each_epoch):
 def start(data, p):
     """The drawn net, before any step."""
     return polyrelu.PolyReLUNet(
-        data.dim, WIDTH, p, data.classes, init="kaiming", seed=0, centre=mean(data), bias=True, normalise_input=True
+        data.dim, WIDTH, p, data.classes, init="kaiming", seed=0, centre=mean_row(data), bias=True, normalise_input=True
     )
 
 

@@ -21,13 +21,13 @@ from polyrelu.bias.decomposition import (
     OUTSIDE_SPAN,
     SINGLE_CENTRES,
     Decomposition,
-    Learned,
+    LearnedStructure,
     decompose,
 )
 from polyrelu.bias.decoupling import Decoupling, decoupling
 from polyrelu.bias.first_layer import Neurons, neurons_of
-from polyrelu.bias.homogeneity import TRIAL_ROWS, Layer, UnitNormNet, layers, unit_norm_net
-from polyrelu.bias.kkt import KKT, KKTCertificate, kkt
+from polyrelu.bias.homogeneity import TRIAL_ROWS, HomogeneousLayer, UnitNormNet, layers, unit_norm_net
+from polyrelu.bias.kkt import KKT, KKTMultipliers, kkt
 from polyrelu.bias.lipschitz import Lipschitz, lipschitz, lipschitz_radius
 from polyrelu.bias.margins import (
     LARGEST_LOSS,
@@ -39,7 +39,7 @@ from polyrelu.bias.margins import (
     monotone,
     smoothed_log_margin,
 )
-from polyrelu.bias.phases import Moment, Phases, alignment_index, loss_fall_index, median_alignment, phases
+from polyrelu.bias.phases import Phases, PhaseTime, alignment_index, loss_fall_index, median_alignment, phases
 from polyrelu.bias.regions import Cones, Regions, class_regions, cones, regions
 from polyrelu.bias.simplicity import Simplicity, odd_map, simplicity
 from polyrelu.bias.spectrum import effective_neurons, feature_stable_rank, stable_rank, weight_stable_ranks
@@ -73,15 +73,15 @@ __all__ = [
     "Correlation",
     "Decomposition",
     "Decoupling",
-    "KKTCertificate",
-    "Layer",
-    "Learned",
+    "HomogeneousLayer",
+    "KKTMultipliers",
+    "LearnedStructure",
     "Lipschitz",
     "MarginHistory",
     "Margins",
-    "Moment",
     "Monotone",
     "Neurons",
+    "PhaseTime",
     "Phases",
     "Regions",
     "Simplicity",

@@ -37,7 +37,7 @@ OUTSIDE_SPAN = "neither: most of the weights lies outside the span of the centre
 
 @final
 @dataclass(frozen=True)
-class Learned:
+class LearnedStructure:
     """What the neurons learned, each counting by its contribution |v_j||w_j|; nan where undefined.
 
     score : decoupling score, 0 for class averages, 1 for single centres
@@ -130,7 +130,7 @@ class Decomposition:
         own = self.coefficients.masked_fill(~own_mask, 0.0).sum(dim=1) / own_mask.sum(dim=1).clamp(min=1)
         return other.sum(dim=1) / (~own_mask).sum(dim=1).clamp(min=1), other.amax(dim=1), own
 
-    def learned(self) -> Learned:
+    def learned(self) -> LearnedStructure:
         """Contribution-weighted means over the neurons where each is defined, and the verdict; O(h K)."""
         scores = self.decoupling_scores()
         score, effective = self._mean(scores), self._mean(self.effective())
@@ -149,7 +149,7 @@ class Decomposition:
         other, largest, own = map(self._mean, self.other_and_own())
         ratios = (other / own, largest / own) if own > 0 else (math.nan, math.nan)
         averaging = self._mean(self.averaging_ratios())
-        return Learned(score, score, score, spread, averaging, *ratios, effective, explained, verdict)
+        return LearnedStructure(score, score, score, spread, averaging, *ratios, effective, explained, verdict)
 
     def _mean(self, values: Tensor) -> float:
         good = values.isfinite() & (self.share > 0)

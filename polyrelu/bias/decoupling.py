@@ -11,7 +11,7 @@ from typing import final
 import torch
 from torch import Tensor
 
-from polyrelu.bias.decomposition import Decomposition, Learned, decompose
+from polyrelu.bias.decomposition import Decomposition, LearnedStructure, decompose
 from polyrelu.bias.first_layer import neurons_of
 from polyrelu.bias.subclasses import Subclasses, estimate_subclasses, known_subclasses
 from polyrelu.checks import checked, whole_number
@@ -33,7 +33,7 @@ class Decoupling:
     others : score with one sub-class more or fewer in one class, by counts; empty unless the number was estimated
     """
 
-    learned: Learned
+    learned: LearnedStructure
     decomposition: Decomposition
     subclasses: Subclasses | None
     centres: str

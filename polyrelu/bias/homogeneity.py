@@ -29,7 +29,7 @@ FACTORS = (2.0, 3.0)
 
 @final
 @dataclass(frozen=True)
-class Layer:
+class HomogeneousLayer:
     """Parameters that are scaled together (a weight and its bias), and the degree k of f in them."""
 
     name: str
@@ -37,7 +37,7 @@ class Layer:
     degree: float
 
 
-Groups = Sequence[Layer] | Sequence[Sequence[str]]
+Groups = Sequence[HomogeneousLayer] | Sequence[Sequence[str]]
 
 
 @final
@@ -50,7 +50,7 @@ class UnitNormNet:
     """
 
     net: nn.Module
-    layers: tuple[Layer, ...]
+    layers: tuple[HomogeneousLayer, ...]
     log_norms: tuple[float, ...]
     log_rho: float
     polar: Polar | None
@@ -67,7 +67,7 @@ class UnitNormNet:
 
 
 @checked
-def layers(net: nn.Module, X: Tensor | None = None, groups: Groups | None = None) -> tuple[Layer, ...]:
+def layers(net: nn.Module, X: Tensor | None = None, groups: Groups | None = None) -> tuple[HomogeneousLayer, ...]:
     """Layers of a homogeneous net with their degrees; an InputError names the layer of one that is not.
 
     A weight and its bias ("weight" and "bias", "weights.1" and "biases.1") are one layer unless ``groups`` says which
@@ -79,8 +79,8 @@ def layers(net: nn.Module, X: Tensor | None = None, groups: Groups | None = None
     some = groups is None or (isinstance(groups, Sequence) and len(groups) > 0)
     require(some, "layers", groups, "groups of parameters")
     require(X is None or (X.ndim == 2 and X.numel() > 0), "X.shape", None if X is None else tuple(X.shape), "(n, D)")
-    if groups is not None and all(isinstance(group, Layer) for group in groups):
-        return tuple(group for group in groups if isinstance(group, Layer))
+    if groups is not None and all(isinstance(group, HomogeneousLayer) for group in groups):
+        return tuple(group for group in groups if isinstance(group, HomogeneousLayer))
     named = _groups(net) if groups is None else _check_groups(net, groups)
     require(bool(named), "net", type(net).__name__, "trained parameters (an ideal classifier has none)")
     sample = _random_copy(net, [name for group in named for name in group])
@@ -101,9 +101,9 @@ def layers(net: nn.Module, X: Tensor | None = None, groups: Groups | None = None
                 f"net={type(net).__name__}: expected a homogeneous net, f(c theta) = c^L f(theta), but {culprit}; "
                 "train without it, or name the groups of weights that count by layers=."
             )
-        return (Layer("all weights", whole, degree),)
+        return (HomogeneousLayer("all weights", whole, degree),)
     return tuple(
-        Layer(f"layer {i} ({', '.join(group)})", group, degree)
+        HomogeneousLayer(f"layer {i} ({', '.join(group)})", group, degree)
         for i, (group, degree) in enumerate(zip(named, degrees, strict=True), 1)
         if degree is not None
     )
@@ -151,7 +151,9 @@ def _groups(net: nn.Module) -> list[tuple[str, ...]]:
 
 def _check_groups(net: nn.Module, groups: Groups) -> list[tuple[str, ...]]:
     known = [name for name, _ in net.named_parameters()]
-    lists = [group for group in groups if isinstance(group, Iterable) and not isinstance(group, (Layer, str))]
+    lists = [
+        group for group in groups if isinstance(group, Iterable) and not isinstance(group, (HomogeneousLayer, str))
+    ]
     requested = [tuple(map(str, group)) for group in lists]
     flat = [name for group in requested for name in group]
     good = len(requested) == len(groups) and all(requested) and set(flat) <= set(known) and len(set(flat)) == len(flat)

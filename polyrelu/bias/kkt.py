@@ -35,7 +35,7 @@ NEGLIGIBLE = 1e-12  # a multiplier this much below the largest is left out
 
 @final
 @dataclass(frozen=True, eq=False)
-class KKTCertificate:
+class KKTMultipliers:
     """Multipliers and what they prove.
 
     ``stationarity``, ``slackness`` as above; ``largest_slack`` = max_k lambda_k (q_k - 1). Per constraint with
@@ -63,9 +63,9 @@ class KKT:
     q_k <= (1 + active) q_min offered to least squares; ``left_out``: further ones there were, beyond the capacity.
     """
 
-    least_squares: KKTCertificate
-    loss: KKTCertificate
-    free: KKTCertificate | None
+    least_squares: KKTMultipliers
+    loss: KKTMultipliers
+    free: KKTMultipliers | None
     degree: float
     candidates: int
     left_out: int
@@ -73,7 +73,7 @@ class KKT:
     kinks_left: int
 
     @property
-    def best(self) -> KKTCertificate:
+    def best(self) -> KKTMultipliers:
         """The certificate with the smaller stationarity residual."""
         return min(self.least_squares, self.loss, key=lambda one: one.stationarity)
 
@@ -212,7 +212,7 @@ def with_gates(gram: Tensor, along: Tensor, found: gradients.Gates) -> tuple[Ten
     return torch.zeros_like(along).index_add(0, owner, mu), -(C.T @ mu)[m:]
 
 
-def _certificate(unit: UnitNormNet, data: Dataset, q: Tensor, mu: Tensor, pull: dict[str, Tensor]) -> KKTCertificate:
+def _certificate(unit: UnitNormNet, data: Dataset, q: Tensor, mu: Tensor, pull: dict[str, Tensor]) -> KKTMultipliers:
     """What multipliers mu (n, C) at |theta| = 1 prove; ``pull`` = sum_k mu_k grad q_k, as a vector like theta."""
     weights, smallest = gradients.theta(unit), float(q.min())
     residual = math.sqrt(sum(float((weights[name] - pull[name]).square().sum()) for name in weights))
@@ -222,7 +222,7 @@ def _certificate(unit: UnitNormNet, data: Dataset, q: Tensor, mu: Tensor, pull: 
     multipliers = mu[rows, rival] * smallest ** (1 - 2 / unit.degree)  # theta' = smallest^(-1/L) theta
     excess = q[rows, rival] / smallest - 1
     slack = multipliers * excess
-    return KKTCertificate(
+    return KKTMultipliers(
         stationarity=residual,
         slackness=unit.degree * float(slack.sum()) * smallest ** (2 / unit.degree),
         largest_slack=float(slack.max()) if len(slack) else 0.0,

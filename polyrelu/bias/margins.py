@@ -24,7 +24,7 @@ from polyrelu.bias.homogeneity import Groups
 from polyrelu.checks import checked, checked_output, finite_number, plain_tensor
 from polyrelu.data import Dataset
 from polyrelu.errors import require
-from polyrelu.train import Trajectory, check_loss, class_margins, pull
+from polyrelu.train import Trajectory, check_loss, class_margins, loss_slopes
 from polyrelu.train import margin_gradients as gradients
 
 LARGEST_LOSS = {"exp": ("1", 1.0), "logistic": ("log 2", math.log(2)), "cross_entropy": ("log 2", math.log(2))}
@@ -91,7 +91,7 @@ class MarginHistory:
 def margins(net: nn.Module, data: Dataset, loss: str = "exp", layers: Groups | None = None) -> Margins:
     """The three margins of Lyu & Li (module docstring), streamed in float64. O(n) forward passes: O(n h D) if shallow.
 
-    ``layers``: groups of parameter names, or `homogeneity.Layer`s, where detection would not find the right ones.
+    ``layers``: groups of parameter names, or `HomogeneousLayer`s, where detection would not find the right ones.
     """
     words, limit = _largest_loss(loss)
     unit = homogeneity.unit_norm_net(net, data.rows(0, min(len(data), homogeneity.TRIAL_ROWS)), layers)
@@ -100,7 +100,7 @@ def margins(net: nn.Module, data: Dataset, loss: str = "exp", layers: Groups | N
     values, logs, classes = [], [], 2
     for _, f, y in logits(unit.net, data):
         values.append(class_margins(f, y).amin(dim=1))
-        logs.append(pull(loss, f * math.exp(log_size), y).log_loss.logsumexp(0))
+        logs.append(loss_slopes(loss, f * math.exp(log_size), y).log_loss.logsumexp(0))
         classes = max(classes, f.shape[1])
     q = torch.cat(values)
     sample = int(q.argmin())
@@ -113,7 +113,7 @@ def margins(net: nn.Module, data: Dataset, loss: str = "exp", layers: Groups | N
         reason = f"the summed loss is {math.exp(log_loss):.3g}; a smoothed margin needs it below {words}."
     smoothed = lower = math.nan
     if not reason:
-        log_one = pull(loss, torch.tensor([[smallest - math.log(classes - 1)]]).double(), torch.ones(1)).log_loss
+        log_one = loss_slopes(loss, torch.tensor([[smallest - math.log(classes - 1)]]).double(), torch.ones(1)).log_loss
         low, middle = (float(_inverse_loss(at, loss)) for at in (float(log_one) + math.log(len(q)), log_loss))
         slack = 1e-9 * (1 + abs(smallest))
         if not low - slack <= middle <= smallest + slack:

@@ -48,7 +48,7 @@ def median_alignment(history: History) -> NDArray[np.float64]:
 
 @final
 @dataclass(frozen=True)
-class Moment:
+class PhaseTime:
     """A point of a run: its clock (loss time of a flow, steps of a descent) and the log of its flow time."""
 
     clock: float
@@ -69,8 +69,8 @@ class Phases:
     where directions come first, near or above 0 where both change together (E19).
     """
 
-    aligned: Moment | None
-    fallen: Moment | None
+    aligned: PhaseTime | None
+    fallen: PhaseTime | None
     grown: float | None
 
     @property
@@ -133,7 +133,7 @@ def _interpolated(values: NDArray[np.float64], place: float) -> float:
     return float(np.interp(place, np.arange(len(values)), values))
 
 
-def _moment(history: History, place: float | None) -> Moment | None:
+def _moment(history: History, place: float | None) -> PhaseTime | None:
     if place is None:
         return None
     before, share = int(place), place - int(place)
@@ -141,4 +141,4 @@ def _moment(history: History, place: float | None) -> Moment | None:
     if share > 0:
         later = float(history.log_time[before + 1])
         log_time = float(np.logaddexp(math.log1p(-share) + log_time, math.log(share) + later))
-    return Moment(_interpolated(history.clock, place), log_time)
+    return PhaseTime(_interpolated(history.clock, place), log_time)

@@ -16,7 +16,7 @@ from torch import Tensor
 from polyrelu.data import Dataset, OrthonormalMixture, read
 from polyrelu.explorer.parameters import Setting
 from polyrelu.nets import Polar, PolyReLUNet
-from polyrelu.train.descent import mean
+from polyrelu.train.descent import mean_row
 
 TEST_POINTS = 60  # fresh points that are bracketed
 DIGITS_TRAIN, DIGITS_TEST = 600, 60  # training and test images
@@ -97,7 +97,7 @@ def flow_problem(setting: Setting) -> FlowProblem:
         assert train.cluster is not None
         train = replace(train, y=train.cluster)
     if setting.data == "digits":
-        more = {"centre": mean(train), "normalise_input": True}
+        more = {"centre": mean_row(train), "normalise_input": True}
     net = PolyReLUNet(
         train.dim, setting.width, setting.p, len(centres) if fine else 1,
         init=setting.start, scale=setting.scale, seed=setting.seed, **more,

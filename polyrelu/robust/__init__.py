@@ -33,7 +33,7 @@ from polyrelu.robust.certify import (
 )
 from polyrelu.robust.core import (
     EXECUTED,
-    NETS,
+    GENUINE_NETS,
     NORMS,
     REAL,
     Arithmetic,
@@ -54,7 +54,7 @@ from polyrelu.robust.distance import dist
 __all__ = [
     "CERTIFICATES",
     "EXECUTED",
-    "NETS",
+    "GENUINE_NETS",
     "NORMS",
     "QUICK_DIRECTIONS",
     "REAL",

@@ -3,7 +3,7 @@
 from polyrelu.train import margin_gradients
 from polyrelu.train.descent import descend, published_head
 from polyrelu.train.gradient_flow import flow
-from polyrelu.train.losses import LOSSES, check_loss, class_margins, log_add, log_softplus, pull
+from polyrelu.train.losses import LOSSES, check_loss, class_margins, log_add, log_softplus, loss_slopes
 from polyrelu.train.stopping import Status, Until
 from polyrelu.train.training_run import ReferenceDirections
 from polyrelu.train.trajectory import History, Trajectory
@@ -21,7 +21,7 @@ __all__ = [
     "flow",
     "log_add",
     "log_softplus",
+    "loss_slopes",
     "margin_gradients",
     "published_head",
-    "pull",
 ]

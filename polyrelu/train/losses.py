@@ -27,7 +27,7 @@ from polyrelu.errors import InputError
 LOSSES = ("exp", "logistic", "cross_entropy", "squared")
 
 
-class Pull(NamedTuple):
+class LossSlopes(NamedTuple):
     """Per sample: ``log l``, and ``-dl/df = exp(log_size) * direction``."""
 
     log_loss: Tensor  # (n,)
@@ -93,13 +93,13 @@ def class_margins(f: Tensor, y: Tensor) -> Tensor:
     return (f.gather(1, y[:, None]) - f).scatter(1, y[:, None], torch.inf)
 
 
-def pull(name: str, f: Tensor, y: Tensor) -> Pull:
+def loss_slopes(name: str, f: Tensor, y: Tensor) -> LossSlopes:
     """Loss and pull of every sample; ``f`` is (n, C), ``y`` is +-1 for C = 1 and 0..C-1 otherwise."""
     if name == "squared":
         target = y[:, None] if f.shape[1] == 1 else functional.one_hot(y, f.shape[1]).to(f.dtype)
         gap = target - f
-        return Pull(gap.square().sum(1).log() - math.log(2), torch.zeros_like(f[:, 0]), gap)
+        return LossSlopes(gap.square().sum(1).log() - math.log(2), torch.zeros_like(f[:, 0]), gap)
     a, direction = exponent(f, y)
     if name == "exp":
-        return Pull(a, a, direction)
-    return Pull(log_softplus(a), -functional.softplus(-a), direction)
+        return LossSlopes(a, a, direction)
+    return LossSlopes(log_softplus(a), -functional.softplus(-a), direction)

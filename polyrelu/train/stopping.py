@@ -11,9 +11,9 @@ from typing import Protocol
 from polyrelu.checks import check_fields
 from polyrelu.errors import require
 
-LN10 = math.log(10)
+LN10 = math.log(10)  # natural logs per decade
 LOSS_TOLERANCE = 0.01  # a run to loss L aims between 0.99 L and L (a last two-level step may be off by 2 rtol of log L)
-GAIN = 2.0
+LEAST_GAIN = 2.0  # nats of loss that one step may win, however little was won before
 TIME_TOLERANCE = 1e-6  # relative error of the flow time at which a step that is cut may end
 
 
@@ -113,8 +113,8 @@ def as_until(until: float | Until) -> Until:
 
 
 def gain(point: RunPoint) -> float:
-    """Log loss that one step from here may win: half of what was won so far, and at least GAIN."""
-    return max(GAIN, -0.5 * point.log_loss)
+    """Log loss that one step from here may win: half of what was won so far, and at least LEAST_GAIN."""
+    return max(LEAST_GAIN, -0.5 * point.log_loss)
 
 
 class StepTargets:

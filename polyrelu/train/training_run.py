@@ -153,7 +153,7 @@ class TrainingRun(ABC):
         return float(best.median()) if len(best) else 0.0
 
     def report(self, log_loss: float) -> None:
-        """Say how far it is."""
+        """Send time, loss, passes and neurons to ``progress``."""
         self.progress.update(
             time=math.exp(min(self.point.log_t, 700.0)),
             log_loss=log_loss,

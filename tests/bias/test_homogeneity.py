@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from polyrelu.bias import Layer, layers, unit_norm_net
+from polyrelu.bias import HomogeneousLayer, layers, unit_norm_net
 from polyrelu.errors import InputError
 from polyrelu.nets import (
     MLP,
@@ -111,7 +111,7 @@ def test_groups_given_by_the_user():
     assert degrees(biased, groups=[["weight"], ["output"]]) == {("weight",): 1, ("output",): 1}
     assert degrees(PlainPolyNet(4, 6, p=3.0), groups=[["weight", "output"]]) == {("weight", "output"): 4}
     assert layers(TanhNet(4, 6), groups=[["output"]])[0].degree == 1
-    known = (Layer("both", ("weight", "output"), 2.0),)
+    known = (HomogeneousLayer("both", ("weight", "output"), 2.0),)
     assert layers(biased, groups=known) == known
     for wrong in ([["nothing"]], [["weight"], ["weight"]], [[]], ["weight"]):
         with pytest.raises(InputError, match="layers="):

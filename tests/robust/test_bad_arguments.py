@@ -19,7 +19,15 @@ from polyrelu.robust import (
     quadratic_radius,
     root_lipschitz_radius,
 )
-from polyrelu.robust.attacks import APGD, PGD, AtRadius, BoundaryWalk, CarliniWagner, Minimal, strongest
+from polyrelu.robust.attacks import (
+    APGD,
+    PGD,
+    BoundaryWalk,
+    CarliniWagner,
+    MinimalFromRadius,
+    RadiusFromMinimal,
+    strongest,
+)
 from polyrelu.robust.theory import average_critical_radius, universal_perturbation_samples
 
 NET = PolyReLUNet(3, 4, 2.0, seed=1)
@@ -123,8 +131,8 @@ def test_budgets(nodes):
         lambda: PGD(steps="a"), lambda: PGD(loss=5), lambda: PGD(starts=5), lambda: PGD(starts=()),
         lambda: PGD(starts=("a",)), lambda: PGD(last=None),
         lambda: APGD(steps=1.5), lambda: APGD(loss="margin"), lambda: CarliniWagner(rate="a"),
-        lambda: CarliniWagner(kappa=None), lambda: Minimal(5),
-        lambda: Minimal(BoundaryWalk()), lambda: AtRadius("a"), lambda: AtRadius(PGD()),
+        lambda: CarliniWagner(kappa=None), lambda: MinimalFromRadius(5),
+        lambda: MinimalFromRadius(BoundaryWalk()), lambda: RadiusFromMinimal("a"), lambda: RadiusFromMinimal(PGD()),
         lambda: BoundaryWalk(steps=None),
     ],
 )  # fmt: skip

@@ -6,7 +6,7 @@ import torch
 from torch.nn import functional
 
 from polyrelu.errors import InputError
-from polyrelu.train.losses import LOSSES, check_loss, pull
+from polyrelu.train.losses import LOSSES, check_loss, loss_slopes
 
 F64 = torch.float64
 
@@ -33,7 +33,7 @@ def test_pull_is_minus_the_gradient(loss, outputs):
             "squared": lambda: (functional.one_hot(y, 4) - f).square().sum(1) / 2,
         }[loss]()
     (gradient,) = torch.autograd.grad(plain.sum(), f)
-    log_loss, log_size, direction = pull(loss, f.detach(), y)
+    log_loss, log_size, direction = loss_slopes(loss, f.detach(), y)
     assert torch.allclose(log_loss.exp(), plain.detach(), rtol=1e-10)
     assert torch.allclose(direction * log_size.exp()[:, None], -gradient, rtol=1e-9, atol=1e-12)
 
@@ -43,7 +43,7 @@ def test_pull_is_minus_the_gradient(loss, outputs):
 def test_log_of_a_logistic_loss_no_float_holds(margin, dtype):
     mpmath.mp.dps = 1000
     exact = float(mpmath.log(mpmath.log1p(mpmath.exp(-mpmath.mpf(margin)))))
-    found = pull("logistic", torch.tensor([[margin]], dtype=dtype), torch.ones(1, dtype=dtype))
+    found = loss_slopes("logistic", torch.tensor([[margin]], dtype=dtype), torch.ones(1, dtype=dtype))
     assert float(found.log_loss) == pytest.approx(exact, rel=2e-6 if dtype == torch.float32 else 1e-9)
     size = float(-mpmath.log(1 + mpmath.exp(mpmath.mpf(margin))))
     assert float(found.log_size) == pytest.approx(size, rel=1e-6, abs=1e-12)

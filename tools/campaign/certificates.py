@@ -18,6 +18,7 @@ from torch import Tensor
 from polyrelu import Budget
 from polyrelu.nets import AverageClassifier, CentreClassifier, Net, PolyReLUNet, ReadOut, inner_net
 from polyrelu.robust import certify
+from polyrelu.robust.core import ReducedNet
 from tools.campaign.names import located
 from tools.campaign.scores import Array
 
@@ -180,7 +181,7 @@ def _branch(function: Callable[..., Any], job: Job) -> Answer:
     assert job.steps is not None
     upper = 2 * torch.linalg.vector_norm(torch.as_tensor(job.steps), dim=1)
     here = (right & (upper > 0)).nonzero()[:, 0]
-    shallow = located("reduce", "net")(net, 1e-3)
+    shallow = ReducedNet.from_net(net, 1e-3)
     if len(here) and 0 < shallow.groups <= 60:
         rows = shallow.rows(X[here], y[here])
         near = located("nearest_boundary_points", "net", "rows")(shallow, rows)
@@ -258,7 +259,7 @@ NO_CERTIFICATES = {
     "feature_decoupling_radius": "a scale of the papers",
     "flip_radius": "a number of the ideal classifier at a centre",
     "half_radius": "where measured curves fall below one half",
-    "lipschitz_radius": "a bound of the papers, of a margin as float64 computes it; root_lipschitz_radius is tested",
+    "margin_over_lipschitz": "a bound of the papers, of a margin as float64 computes it",
     "trained_radius": "a bound of the papers, with constants that are not known",
     "by_radius": "a table",
     "mark_radius": "a line in a figure",

@@ -140,7 +140,7 @@ GOOD: dict[str, Callable[[], Any]] = {
     **dict.fromkeys(("evaluations", "log10_time", "C", "log10_loss", "log_factor"), _plain(1.0)),
     **dict.fromkeys(("clock", "log_time", "log_loss", "values", "accuracy"), lambda: np.arange(3.0)),
     **dict.fromkeys(("cos_centre", "cos_average", "log_contribution"), lambda: np.ones((3, WIDTH), np.float32)),
-    "AtRadius.attack": lambda: attacks.BoundaryWalk(steps=2),
+    "RadiusFromMinimal.attack": lambda: attacks.BoundaryWalk(steps=2),
     "Bracket.nodes": lambda: world()["bracket"].nodes,
     "Bracket.status": lambda: world()["bracket"].status,
     "Polar.log_r": lambda: torch.zeros(WIDTH, dtype=torch.float64),

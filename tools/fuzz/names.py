@@ -28,7 +28,7 @@ OWNED = {"Tensor", "Dataset", "nn.Module", "Module", "Net", "PolyReLUNet", "Scor
          "ReducedNet",
          "Self", "Until", "torch.Tensor", "npt.NDArray", "slice", "torch.dtype", "PoolSource", "Array", "Mapping",
          "dict"}  # fmt: skip
-INTERNAL = {"Arithmetic", "AttackResult", "AttackTask", "Band", "DecisionScore", "Flat", "LabelledRows",
+INTERNAL = {"Arithmetic", "AttackResult", "AttackTask", "Band", "DecisionScore", "SqueezeSingleLogit", "LabelledRows",
             "LipschitzConstants", "Margins", "NeuronSum", "Opaque", "RadiusBounds", "RadiusRange", "ReducedNet",
             "ReferenceDirections", "Table.column", "Table.take", "alignment_index", "answer", "applicable",
             "as_float64", "boundary_attack", "by_class", "call_with_feature_names", "certificate", "certify.certify",
@@ -37,9 +37,9 @@ INTERNAL = {"Arithmetic", "AttackResult", "AttackTask", "Band", "DecisionScore",
             "classes_to_json", "common_span", "copied", "decisions", "digest", "dominant_neurons", "dual",
             "error_summary", "exact_sums", "fill", "fitting", "flip_radii", "general_attack", "gradient_to_margin",
             "images", "inputs", "krylov_radius", "krylov_radius_against", "label_codes", "lengths", "load_image",
-            "log_add", "log_softplus", "logits", "lowest", "margin_of", "number_text", "odd_map",
+            "log_add", "log_softplus", "logits", "linear_minimiser", "margin_of", "number_text", "odd_map",
             "orthonormal_basis", "phi", "polar_form", "power_text", "predicted_labels", "probe_address", "project",
-            "pull", "range_text", "read_rows", "recheck", "require_genuine", "restore", "steepest",
+            "loss_slopes", "range_text", "read_rows", "recheck", "require_genuine", "restore", "steepest",
             "steps_to_classes", "sweep.encode", "tangent_part", "to_hyperplane", "unit",
             "unit_rows", "weighted_quantiles", "with_neurons"}  # fmt: skip
 

@@ -59,9 +59,9 @@ TARGETS = (
     ),
     Target("centre_radius", BOUND | READER, ("centre_radius", "average_radius")),
     Target("least_cost", BOUND, ("centre_radius",)),
-    Target("reduce", BOUND, ("reduce", "ReducedNet")),
-    Target("bracket", BOUND | READER, ("bracket", "check_bounds"), search=("MonotoneProgress.__call__",)),
-    Target("to_hyperplane", BOUND, ("to_hyperplane", "lowest")),
+    Target("ReducedNet", BOUND, ("ReducedNet",)),
+    Target("bracket", BOUND | READER, ("bracket", "check_bounds"), search=("DoneReporter.__call__",)),
+    Target("to_hyperplane", BOUND, ("to_hyperplane", "linear_minimiser")),
     Target(
         "CountedScore",
         BOUND | READER,

@@ -17,7 +17,7 @@ from polyrelu.claims.setups.mixture_nets import TEST_SEED
 from polyrelu.data import OrthonormalMixture, parse_clusters
 from polyrelu.nets import AverageClassifier, FixedOutputNet, unit_rows
 from polyrelu.robust import average_radius, bracket
-from polyrelu.robust.attacks import CROSS_ENTROPY, PGD, Zero
+from polyrelu.robust.attacks import CROSS_ENTROPY, PGD, ZeroStart
 from polyrelu.train import descend
 
 ALPHA, DIM = 0.1, 1000
@@ -112,7 +112,7 @@ def summed_readout(profile: Profile, seed: int) -> Measured:
     opposite = y[:, None] != labels
     every = opposite.to(mu) @ mu - mu[test.cluster]
     single = torch.stack([right(row - mu[test.cluster], "max") | ~opposite[:, k] for k, row in enumerate(mu)]).all(0)
-    own_loss = PGD(steps=40, loss=CROSS_ENTROPY, starts=(Zero(),))(net, X, test.cluster, radius=R, seed=seed)
+    own_loss = PGD(steps=40, loss=CROSS_ENTROPY, starts=(ZeroStart(),))(net, X, test.cluster, radius=R, seed=seed)
     values = {
         "accuracy of the summed read-out at .6√d": float(right(every, "sum").double().mean()),
         "accuracy of the largest-logit read-out at .6√d": float((single & right(every, "max")).double().mean()),

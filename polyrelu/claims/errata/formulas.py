@@ -15,7 +15,7 @@ from polyrelu.data import OrthonormalMixture
 from polyrelu.nets import CentreClassifier, PolyReLUNet, unit_rows
 from polyrelu.robust import Score, centre_radius
 from polyrelu.robust.theory import centre_robust_bound
-from polyrelu.train import pull
+from polyrelu.train import loss_slopes
 
 
 def degree(score: Score, X: Tensor, origin: Tensor | float = 0.0) -> float:
@@ -103,7 +103,7 @@ def starting_loss(profile: Profile, seed: int) -> Measured:
     _, data, net = untrained(sizes.STARTING_LOSS[profile], 3.0, seed)
     with torch.no_grad():
         f = net(data.rows())
-        half = pull("squared", f[:, None], data.y).log_loss.exp().mean()
+        half = loss_slopes("squared", f[:, None], data.y).log_loss.exp().mean()
         return Measured(
             {"mean of ½(y − f)² at the start": float(half), "mean of (y − f)²": float((data.y - f).square().mean())}
         )

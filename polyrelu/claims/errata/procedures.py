@@ -22,8 +22,8 @@ from polyrelu.robust.attacks import (
     TARGETED,
     PublishedPGD,
     RadiusAttack,
-    Random,
-    Zero,
+    RandomStart,
+    ZeroStart,
 )
 from polyrelu.robust.core import unit
 from polyrelu.robust.distance import published_dist
@@ -62,7 +62,7 @@ def random_starts(profile: Profile, seed: int, dim: int) -> Measured:
     test = mixture.sample(sizes.RANDOM_STARTS[profile], seed=seed)
     F = CentreClassifier(mixture.centres, mixture.labels, 3.0)
     X, y = test.rows(), test.y
-    attack = PGD(steps=200, loss=MARGIN, starts=(Random(),))
+    attack = PGD(steps=200, loss=MARGIN, starts=(RandomStart(),))
     exact = centre_radius(X, y, mixture.centres, mixture.labels, 3.0)
     values = {
         "reported accuracy at .75": _reported(attack, F, X, y, 0.75, seed),
@@ -85,7 +85,7 @@ def same_classifier(profile: Profile, seed: int, p: int) -> Measured:
     n = sizes.SAME_CLASSIFIER[profile]
     y, eye = torch.arange(n) % 10, torch.eye(64, dtype=torch.float64)
     X = eye[y] + 0.01 * torch.randn(n, 64, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
-    attack, grid = APGD(loss=CROSS_ENTROPY, starts=(Zero(),)), [0.8, *np.arange(0.86, 1.005, 0.01)]
+    attack, grid = APGD(loss=CROSS_ENTROPY, starts=(ZeroStart(),)), [0.8, *np.arange(0.86, 1.005, 0.01)]
     net = PolyReLUNet(64, 10, p, 10, init="zeros", dtype=torch.float64)
     net.weight.data, net.output.data = eye[:10].clone(), eye[:10, :10].clone()
     true = curve(bracket(net, X, y))
@@ -119,7 +119,9 @@ def cross_entropy_only(profile: Profile, seed: int, p: float) -> Measured:
     X, y, values = test.rows(0, size.attacked), test.y[: size.attacked], {}
     for radius in RADII:
         alone, targeted = (
-            APGD(loss=loss, starts=(Zero(),))(net, X, y, radius=radius, norm="inf", bounds=(0, 1), seed=seed).success
+            APGD(loss=loss, starts=(ZeroStart(),))(
+                net, X, y, radius=radius, norm="inf", bounds=(0, 1), seed=seed
+            ).success
             for loss in (CROSS_ENTROPY, TARGETED)
         )
         values[Quantity(ALONE, radius=radius)] = 1 - float(alone.double().mean())

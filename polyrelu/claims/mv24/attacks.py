@@ -29,10 +29,10 @@ from polyrelu.robust.attacks import (
     Anchor,
     AttackTask,
     MinimalAttack,
+    OtherClassStart,
     PublishedPGD,
-    Random,
-    Towards,
-    Zero,
+    RandomStart,
+    ZeroStart,
 )
 from polyrelu.robust.theory import HALF_GAP, average_critical_radius
 
@@ -57,8 +57,8 @@ def starts(profile: Profile, seed: int, p: int) -> Measured:
     radii = RADII * (1 if p > 1 else average_critical_radius(mixture.clusters) / HALF_GAP)
     attacks = {
         "published": PublishedPGD(steps=size.steps),
-        "random starts": PGD(starts=(Random(3),)),
-        "data starts": PGD(starts=(Towards(),)),
+        "random starts": PGD(starts=(RandomStart(3),)),
+        "data starts": PGD(starts=(OtherClassStart(),)),
     }
     truth = curve(bracket(net, data.rows(), data.y))
     judged = {k: float(f"{radii[k]:.3g}") for k in JUDGED}
@@ -88,7 +88,7 @@ class DeepFool(MinimalAttack):
 
     def anchors(self, task: AttackTask) -> Iterator[Anchor]:
         """x itself."""
-        return Zero().anchors(task)
+        return ZeroStart().anchors(task)
 
     def search(self, task: AttackTask, Z: Tensor) -> None:
         """Steps to the nearest of the planes that stand for the other classes."""
@@ -111,7 +111,7 @@ def same_classifier(profile: Profile, seed: int) -> Measured:
     X, y = data.rows(), data.cluster
     logits = X @ mixture.directions.T
     exact = (logits.gather(1, y[:, None])[:, 0] - logits.scatter(1, y[:, None], -torch.inf).amax(dim=1)) / math.sqrt(2)
-    of_entropy, of_margin = PGD(loss=CROSS_ENTROPY, starts=(Zero(),)), PGD(starts=(Towards(0),))
+    of_entropy, of_margin = PGD(loss=CROSS_ENTROPY, starts=(ZeroStart(),)), PGD(starts=(OtherClassStart(0),))
     values: dict[Key, float] = {"median radius, exact": float(exact.median())}
     rows = []
     for p in sizes.CENTRE_POWERS:

@@ -25,7 +25,7 @@ from polyrelu.claims.quantity import Scalar
 from polyrelu.data import Dataset, read
 from polyrelu.nets import PolyReLUNet
 from polyrelu.robust import bracket, certified_radius, check_bounds
-from polyrelu.robust.attacks import APGD, CROSS_ENTROPY, Random, SparseAPGD, strongest
+from polyrelu.robust.attacks import APGD, CROSS_ENTROPY, RandomStart, SparseAPGD, strongest
 from polyrelu.train import published_head
 
 RECIPES: dict[Profile, dict[str, Any]] = {
@@ -107,7 +107,7 @@ def accuracy(net: nn.Module, data: Dataset) -> float:
 
 def published_attack(head: Head, data: Dataset, norm: str, radius: float, seed: int) -> Tensor:
     """Which rows AutoAttack's first attack breaks: APGD on the cross-entropy from a random start (l1: five), (n,)."""
-    sparse, dense = SparseAPGD(steps=head.steps), APGD(steps=head.steps, loss=CROSS_ENTROPY, starts=(Random(),))
+    sparse, dense = SparseAPGD(steps=head.steps), APGD(steps=head.steps, loss=CROSS_ENTROPY, starts=(RandomStart(),))
     attack = sparse if norm == "l1" else dense
     return attack(head.net, data.rows(), data.y, radius=radius, norm=NORMS[norm], bounds=head.box, seed=seed).success
 

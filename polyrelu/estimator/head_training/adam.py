@@ -18,8 +18,8 @@ from torch import Tensor, nn
 
 from polyrelu.data import Dataset
 from polyrelu.nets import PolyReLUNet
-from polyrelu.train import Trajectory, log_add, pull
-from polyrelu.train.descent import adam, gradient_of, logits, mean_one
+from polyrelu.train import Trajectory, log_add, loss_slopes
+from polyrelu.train.descent import adam, gradient_of, logit_columns, mean_one_weights
 
 
 class HeldOut:
@@ -58,10 +58,12 @@ def held_out_rows(groups: Tensor, weights: Tensor, share: float, seed: int) -> T
 @torch.no_grad()
 def held_out_loss(net: nn.Module, data: Dataset, weights: Tensor) -> float:
     """Log of the weighted mean cross-entropy on ``data``."""
-    dtype, total, share = next(net.parameters()).dtype, -math.inf, mean_one(weights, len(data)).log()
+    dtype, total, share = next(net.parameters()).dtype, -math.inf, mean_one_weights(weights, len(data)).log()
     for start, x in data.blocks():
         y = data.y[start : start + len(x)]
-        loss = pull("cross_entropy", logits(net, x.to(dtype)), y.to(dtype) if data.binary else y).log_loss.double()
+        loss = loss_slopes(
+            "cross_entropy", logit_columns(net, x.to(dtype)), y.to(dtype) if data.binary else y
+        ).log_loss.double()
         total = log_add(total, float((loss + share[start : start + len(x)].to(loss.device)).logsumexp(0)))
     return total - math.log(len(data))
 

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from polyrelu.data import Dataset
 from polyrelu.nets import PolyReLUNet
-from polyrelu.train.descent import degree, mean_one
+from polyrelu.train.descent import input_degree, mean_one_weights
 
 OUTPUT_SIZE = 0.1  # |v_j| of a start at rows
 FLOAT32_RANGE = 1e9  # unit^degree, and its inverse, must be below this for a net in float32
@@ -48,7 +48,7 @@ class HeadStart:
     @property
     def small(self) -> float:
         """s^-d."""
-        return float(self.unit ** -degree(self.p, self.normalise_input))
+        return float(self.unit ** -input_degree(self.p, self.normalise_input))
 
     def random(self) -> PolyReLUNet:
         """First layer uniform +-sqrt(6/width), output layer +-s^-d/sqrt(width), as Min & Vidal (2024) start."""
@@ -88,7 +88,7 @@ class HeadStart:
 
 def location(data: Dataset, weights: Tensor | None = None) -> tuple[Tensor, float]:
     """c = sum_i w_i x_i / sum_i w_i, (D,) float64, and s^2 = sum_i w_i |x_i - c|^2 / sum_i w_i; s = 1 if that is 0."""
-    share = None if weights is None else mean_one(weights, len(data)).to(data.y.device)
+    share = None if weights is None else mean_one_weights(weights, len(data)).to(data.y.device)
     centre = torch.zeros(data.dim, dtype=torch.float64, device=data.y.device)
     square = 0.0
     for start, x in data.blocks():

@@ -24,7 +24,7 @@ from polyrelu.nets import PolyReLUNet, as_float64
 from polyrelu.progress import Progress
 from polyrelu.robust import margin_of, proven_at_radius
 from polyrelu.train import Status, Trajectory, flow
-from polyrelu.train.descent import adam_epochs, degree
+from polyrelu.train.descent import adam_epochs, input_degree
 from polyrelu.train.gradient_flow import stratified
 
 AUTO_WIDTH = 500  # "auto"
@@ -153,7 +153,7 @@ class HeadSettings:
         require(not isinstance(self.p, str), "p", repr(self.p), "a number in partial_fit; fit may choose it")
         require(self.solver == "adam", "solver", repr(self.solver), "'adam' in partial_fit")
         p = float(self.p)
-        dtype = precision(centre, unit, degree(p, bool(self.normalise_input)))
+        dtype = precision(centre, unit, input_degree(p, bool(self.normalise_input)))
         return self._start_at(p, 1 if classes == 2 else classes, centre, unit, dtype, seed).random()
 
     def _start_at(

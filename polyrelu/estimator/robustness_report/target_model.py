@@ -16,7 +16,7 @@ from polyrelu.checks import checked_output
 from polyrelu.errors import InputError, require
 from polyrelu.robust import Score, altered
 from polyrelu.robust.attacks import DecisionScore
-from polyrelu.robust.core import Flat, Opaque, check_initialised
+from polyrelu.robust.core import Opaque, SqueezeSingleLogit, check_initialised
 from polyrelu.robust.external import as_module, decisions, label_codes, predicted_labels
 
 # Share of some rows from which a copy that decides like its original is attacked in its place; what breaks is asked of
@@ -144,7 +144,7 @@ def _eval_logits(model: nn.Module, X: Tensor) -> Tensor:
     model.eval()
     try:
         with torch.no_grad():
-            logits: Tensor = Flat()(model(X.to(like)).cpu().double())
+            logits: Tensor = SqueezeSingleLogit()(model(X.to(like)).cpu().double())
             return logits
     finally:
         for layer, training in before.items():

@@ -1,13 +1,13 @@
 """Attacks: at a given radius, or of minimal norm. All give upper bounds on the radius, never a proof."""
 
 from polyrelu.robust.attacks.apgd import APGD, SparseAPGD
-from polyrelu.robust.attacks.boundary import BoundaryWalk
+from polyrelu.robust.attacks.boundary_walk import BoundaryWalk
 from polyrelu.robust.attacks.carlini_wagner import CarliniWagner
 from polyrelu.robust.attacks.centre_directions import CentreToCentre, UniversalDirection
-from polyrelu.robust.attacks.combined import AtRadius, Minimal, strongest
+from polyrelu.robust.attacks.combined import MinimalFromRadius, RadiusFromMinimal, strongest
 from polyrelu.robust.attacks.contract import Attack, MinimalAttack, RadiusAttack
 from polyrelu.robust.attacks.convex_concave import ConvexConcave
-from polyrelu.robust.attacks.decision import DecisionScore, decision_attack
+from polyrelu.robust.attacks.decision_based import DecisionScore, decision_attack
 from polyrelu.robust.attacks.pgd import PGD, FrankWolfe, PublishedPGD
 from polyrelu.robust.attacks.starts import Anchor, LikeliestRivals, Nearest, Random, Start, Towards, Zero
 from polyrelu.robust.attacks.table import ATTACKS, STRONGEST
@@ -23,7 +23,6 @@ __all__ = [
     "STRONGEST",
     "TARGETED",
     "Anchor",
-    "AtRadius",
     "Attack",
     "AttackTask",
     "BoundaryWalk",
@@ -32,19 +31,20 @@ __all__ = [
     "ConvexConcave",
     "DecisionScore",
     "FrankWolfe",
-    "LikeliestRivals",
+    "LikeliestRivalsStart",
     "Loss",
-    "Minimal",
     "MinimalAttack",
-    "Nearest",
+    "MinimalFromRadius",
+    "NearestRivalStart",
+    "OtherClassStart",
     "PublishedPGD",
     "RadiusAttack",
-    "Random",
+    "RadiusFromMinimal",
+    "RandomStart",
     "SparseAPGD",
     "Start",
-    "Towards",
     "UniversalDirection",
-    "Zero",
+    "ZeroStart",
     "decision_attack",
     "strongest",
 ]

@@ -10,13 +10,14 @@ import torch
 from torch import Tensor
 
 from polyrelu.robust.attacks.contract import GradientAttack, RadiusAttack
-from polyrelu.robust.attacks.starts import Random, Start
+from polyrelu.robust.attacks.starts import RandomStart, Start
 from polyrelu.robust.attacks.task import CROSS_ENTROPY, AttackTask, Loss
 
 MOMENTUM, PROGRESS = 0.75, 0.75  # of APGD: alpha and rho of the paper
 RADII = ((3, 0.3), (2, 0.3), (1, 0.4))  # of SparseAPGD: times the radius, share of the steps
-CUT, LEAST = 1.5, 10  # what k and eta are divided by; eta >= radius / LEAST
-NEWTON = 60  # steps of the projection at most; about six are taken
+SPARSE_DIVISOR = 1.5  # of eta where the best point got no sparser, and of its number of changed entries for k
+LEAST_STEP_DIVISOR = 10  # eta stays above the radius divided by this
+PROJECTION_STEPS = 60  # Newton steps of the projection at most; about six are taken
 
 
 def checkpoints(steps: int) -> set[int]:
@@ -77,7 +78,7 @@ class SparseAPGD(GradientAttack, RadiusAttack):
 
     steps: int = 100
     loss: Loss = CROSS_ENTROPY
-    starts: tuple[Start, ...] = (Random(5),)
+    starts: tuple[Start, ...] = (RandomStart(5),)
     norms = (1.0,)
 
     def search(self, task: AttackTask, Z: Tensor) -> None:
@@ -94,7 +95,9 @@ class SparseAPGD(GradientAttack, RadiusAttack):
         every = max(int(0.04 * steps), 1)
         for step in range(1, steps + 1):
             size = g.abs()
-            place = (entries / CUT).long().clamp(1, Z.shape[1])[:, None] - 1  # rank of the last entry that counts
+            place = (entries / SPARSE_DIVISOR).long().clamp(1, Z.shape[1])[
+                :, None
+            ] - 1  # rank of the last entry that counts
             least = size.topk(int(place.max()) + 1, dim=1).values.gather(1, place)
             sparse = torch.where(size >= least, g.sign(), 0.0)
             Z = _onto(task, Z - eta[:, None] * sparse / sparse.abs().sum(dim=1, keepdim=True).clamp(min=1), radius)
@@ -106,7 +109,7 @@ class SparseAPGD(GradientAttack, RadiusAttack):
                 now = _entries(task, best)
                 sparser = now < 0.95 * entries
                 entries = now
-                eta = torch.where(sparser, radius, (eta / CUT).clamp(min=radius / LEAST))
+                eta = torch.where(sparser, radius, (eta / SPARSE_DIVISOR).clamp(min=radius / LEAST_STEP_DIVISOR))
                 Z, g = torch.where(sparser[:, None], best, Z), torch.where(sparser[:, None], downhill, g)
         return best
 
@@ -128,7 +131,7 @@ def _onto(task: AttackTask, Z: Tensor, radius: Tensor) -> Tensor:
     if task.bounds is not None:
         slack = torch.where(u > 0, task.bounds[1] - task.X, task.X - task.bounds[0])
     t, low, high = torch.zeros_like(radius), torch.zeros_like(radius), size.amax(dim=1, keepdim=True)
-    for _ in range(NEWTON):
+    for _ in range(PROJECTION_STEPS):
         left = size - t
         kept = torch.minimum(left.clamp(min=0), slack)
         over = kept.sum(dim=1, keepdim=True) - radius

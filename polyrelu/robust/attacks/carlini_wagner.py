@@ -11,7 +11,7 @@ from torch import Tensor
 from polyrelu.checks import positive_numbers
 from polyrelu.errors import require
 from polyrelu.robust.attacks.contract import GradientAttack, MinimalAttack
-from polyrelu.robust.attacks.starts import Start, Zero
+from polyrelu.robust.attacks.starts import Start, ZeroStart
 from polyrelu.robust.attacks.task import AttackTask, first_crossing
 from polyrelu.robust.core.norms import lengths
 
@@ -25,12 +25,12 @@ class CarliniWagner(GradientAttack, MinimalAttack):
 
     m is the loss, a margin; dividing by its value at x and by a length s (|start - x|, or m/|grad m| for a start at x)
     makes every setting free of units. In a box z = low + (high - low)(1 + tanh w)/2; without one z is the variable.
-    The step shrinks linearly to 0. The paper starts at x, hence the default; nets flat there need `Towards` too.
+    The step shrinks linearly to 0. The paper starts at x, hence the default; nets flat there need also `OtherClassStart`.
     Cost: ``searches`` times ``steps`` gradients per start.
     """
 
     steps: int = 100
-    starts: tuple[Start, ...] = (Zero(),)
+    starts: tuple[Start, ...] = (ZeroStart(),)
     searches: int = 6
     rate: float = 0.1
     first: float = 1.0

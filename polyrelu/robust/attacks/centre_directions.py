@@ -15,7 +15,7 @@ from torch import Tensor
 from polyrelu.bias import class_sums, steps_to_classes
 from polyrelu.errors import require
 from polyrelu.robust.attacks.contract import MinimalAttack
-from polyrelu.robust.attacks.starts import Anchor, Towards
+from polyrelu.robust.attacks.starts import Anchor, OtherClassStart
 from polyrelu.robust.attacks.task import AttackTask, first_crossing
 from polyrelu.robust.core.norms import lengths
 
@@ -49,7 +49,7 @@ class CentreAttack(MinimalAttack):
         return centres.to(task.X), labels.to(task.y)
 
     def search(self, task: AttackTask, Z: Tensor) -> None:
-        """Along the rays."""
+        """The first crossing of the boundary on each ray."""
         first_crossing(task, Z, self.samples, halvings=20)
 
 
@@ -74,7 +74,7 @@ class CentreToCentre(CentreAttack):
         """The ends of the rays, at a distance of ``task.reach``."""
         known = self.known(task)
         if known is None:
-            for Z, target in Towards(self.others).anchors(task):
+            for Z, target in OtherClassStart(self.others).anchors(task):
                 yield ray_ends(task, Z - task.X), target
             return
         rows, labels = known

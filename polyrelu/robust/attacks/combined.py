@@ -14,10 +14,10 @@ from polyrelu.robust.attacks.contract import Attack, Box, MinimalAttack, RadiusA
 from polyrelu.robust.attacks.starts import Anchor
 from polyrelu.robust.attacks.table import ATTACKS, STRONGEST
 from polyrelu.robust.attacks.task import AttackTask, BestFound, first_crossing, shrink
+from polyrelu.robust.core.attack_result import AttackResult
 from polyrelu.robust.core.margin import Score, check_points
 from polyrelu.robust.core.norms import check_norm
 from polyrelu.robust.core.pool import LabelledRows, PoolSource, check_pool
-from polyrelu.robust.core.result import AttackResult
 
 
 class Adapter(Attack):
@@ -47,7 +47,7 @@ class Adapter(Attack):
 
 @final
 @dataclass(frozen=True)
-class Minimal(Adapter, MinimalAttack):
+class MinimalFromRadius(Adapter, MinimalAttack):
     """The smallest radius at which ``attack`` succeeds, by bisection, for every point and start by itself.
 
     The upper end comes from the straight way to the start, or else from the distance to the class means; each success
@@ -71,7 +71,7 @@ class Minimal(Adapter, MinimalAttack):
 
 @final
 @dataclass(frozen=True)
-class AtRadius(Adapter, RadiusAttack):
+class RadiusFromMinimal(Adapter, RadiusAttack):
     """Does the shortest answer of ``attack`` fit into the ball?"""
 
     attack: MinimalAttack

@@ -23,12 +23,12 @@ from torch import Tensor, nn
 
 from polyrelu.checks import check_fields, checked, seed_number, whole_number
 from polyrelu.errors import require
-from polyrelu.robust.attacks.starts import Anchor, Start, Towards, Zero
+from polyrelu.robust.attacks.starts import Anchor, OtherClassStart, Start, ZeroStart
 from polyrelu.robust.attacks.task import TARGETED, AttackTask, BestFound, CountedScore, Loss, shrink
+from polyrelu.robust.core.attack_result import AttackResult
 from polyrelu.robust.core.margin import Score, check_points
 from polyrelu.robust.core.norms import check_norm, lengths
 from polyrelu.robust.core.pool import PoolSource, pool_of
-from polyrelu.robust.core.result import AttackResult
 
 NUMBERS_AT_ONCE = 2**22  # in one block of rows when no batch is given
 
@@ -282,7 +282,7 @@ class GradientAttack(Attack):
 
     steps: int = 60
     loss: Loss = TARGETED
-    starts: tuple[Start, ...] = (Zero(), Towards())
+    starts: tuple[Start, ...] = (ZeroStart(), OtherClassStart())
 
     def __post_init__(self) -> None:
         super().__post_init__()

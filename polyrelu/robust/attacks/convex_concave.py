@@ -25,9 +25,9 @@ from polyrelu.robust.attacks.starts import Anchor
 from polyrelu.robust.attacks.task import AttackTask
 from polyrelu.robust.core.margin import margin_of
 from polyrelu.robust.core.norms import lengths
-from polyrelu.robust.core.reduced_net import Ray, ReducedNet, ReducedRows, reduce
+from polyrelu.robust.core.reduced_net import Ray, ReducedNet, ReducedRows
 
-LADDER = (1e-6, 1e-5, 3e-4, 1e-3, 1e-2, 0.1, 0.4)
+LENGTHENINGS = (1e-6, 1e-5, 3e-4, 1e-3, 1e-2, 0.1, 0.4)  # relative, of steps that end before the boundary
 
 
 @final
@@ -50,7 +50,7 @@ class ConvexConcave(MinimalAttack):
         """Evaluates what was found in few coordinates, a little beyond the boundary in the dtype of X."""
         X, eps = task.X, torch.finfo(task.X.dtype).eps
         y = task.y.double() if task.y.is_floating_point() else task.y
-        shallow = reduce(as_polyrelu(task.score.score))
+        shallow = ReducedNet.from_net(as_polyrelu(task.score.score))
         exactly = X.dtype == torch.float64  # else the score's own rounding is all that is left
         rows = shallow.rows(X, y, neurons=exactly)
         step = shortest_steps(rows, nearest_boundary_points(shallow, rows, self.starts))
@@ -127,7 +127,7 @@ def shortest_steps(rows: ReducedRows, found: BoundaryPoints) -> Tensor:
 
 
 def _turning(ray: Ray) -> Tensor:
-    """The scale near 1 at which the margin along each ray turns: a secant, and a ladder where that fails."""
+    """The scale near 1 at which the margin along each ray turns: a secant, or LENGTHENINGS where that fails."""
     one = torch.ones(len(ray), dtype=torch.float64)
     at, ahead = ray.margin(one), ray.margin(one * (1 + 1e-4))
     guess = 1 - 1e-4 * at / torch.where(ahead < at, ahead - at, -torch.inf)
@@ -135,7 +135,7 @@ def _turning(ray: Ray) -> Tensor:
     scale = torch.where(at <= 0, 1.0, torch.where(ahead <= 0, 1 + 1e-4, torch.inf))
     scale = torch.where((ray.margin(guess) <= 0) & (guess < scale), guess, scale)
     left = scale.isinf().nonzero()[:, 0]
-    for extra in LADDER:
+    for extra in LENGTHENINGS:
         if not len(left):
             break
         few = torch.full((len(left),), 1 + extra, dtype=torch.float64)

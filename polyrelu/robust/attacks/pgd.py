@@ -12,7 +12,7 @@ from torch import Tensor
 from polyrelu.checks import positive_numbers
 from polyrelu.errors import require
 from polyrelu.robust.attacks.contract import GradientAttack, RadiusAttack
-from polyrelu.robust.attacks.starts import Anchor, Zero
+from polyrelu.robust.attacks.starts import Anchor, ZeroStart
 from polyrelu.robust.attacks.task import EXPONENTIAL, AttackTask
 
 
@@ -61,7 +61,7 @@ class FrankWolfe(GradientAttack, RadiusAttack):
         value, g = task.slope(Z, self.loss)
         most = torch.ones_like(value)
         for _ in range(self.steps):
-            step = task.lowest(g) - Z
+            step = task.linear_minimiser(g) - Z
             slope = (g * step).sum(dim=1)
             bend = task.value(Z + step, self.loss) - value - slope
             share = torch.where(bend > 0, -slope / torch.where(bend > 0, 2 * bend, 1.0), 1.0).clamp(max=1) * most
@@ -100,7 +100,7 @@ class PublishedPGD(RadiusAttack):
 
     def anchors(self, task: AttackTask) -> Iterator[Anchor]:
         """x itself."""
-        return Zero().anchors(task)
+        return ZeroStart().anchors(task)
 
     def search(self, task: AttackTask, Z: Tensor) -> None:
         """The published loop."""

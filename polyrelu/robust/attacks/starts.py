@@ -2,7 +2,7 @@
 
 relu(z)^p is flat for z <= 0, so for p > 1 a search from x itself hardly sees the neurons of the other class and walks
 along its own centre only: a true local optimum, sqrt(2) times too far on F^(p). Points of the other class lead to the
-optimum for p > 2, their mean for p = 1: `Towards` gives both.
+optimum for p > 2, their mean for p = 1: `OtherClassStart` gives both.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Start(ABC):
 
 @final
 @dataclass(frozen=True)
-class Zero(Start):
+class ZeroStart(Start):
     """x itself."""
 
     def anchors(self, task: AttackTask) -> Iterator[Anchor]:
@@ -51,7 +51,7 @@ class Zero(Start):
 
 @final
 @dataclass(frozen=True)
-class Random(Start):
+class RandomStart(Start):
     """x + s g, g ~ N(0, I), s the spread of the pool per coordinate; drawn per point, whatever the batch."""
 
     starts: int = 1
@@ -67,7 +67,7 @@ class Random(Start):
 
 @final
 @dataclass(frozen=True)
-class Towards(Start):
+class OtherClassStart(Start):
     """``samples`` rows of other classes, far from each other, and the mean of every other class."""
 
     samples: int = 8
@@ -90,7 +90,7 @@ class Towards(Start):
 
 @final
 @dataclass(frozen=True)
-class LikeliestRivals(Start):
+class LikeliestRivalsStart(Start):
     """x itself, towards each of the ``count`` classes whose margin, linearised at x, falls lowest inside the ball."""
 
     count: int = 3
@@ -101,7 +101,7 @@ class LikeliestRivals(Start):
         falls = []
         for target in targets:
             value, g = replace(task, target=target).slope(task.X, TARGETED)
-            falls.append(value + ((task.lowest(g) - task.X) * g).sum(dim=1))
+            falls.append(value + ((task.linear_minimiser(g) - task.X) * g).sum(dim=1))
         order = torch.stack(falls).argsort(dim=0)[: self.count]
         for target in torch.stack(targets).gather(0, order):
             yield task.X, target
@@ -109,7 +109,7 @@ class LikeliestRivals(Start):
 
 @final
 @dataclass(frozen=True)
-class Nearest(Start):
+class NearestRivalStart(Start):
     """The row of every other class in the pool that is nearest to x in l2, drawn into the ball."""
 
     def anchors(self, task: AttackTask) -> Iterator[Anchor]:

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from polyrelu.robust.core.margin import Score, margin_of
-from polyrelu.robust.core.norms import lengths, lowest, project, steepest
+from polyrelu.robust.core.norms import lengths, linear_minimiser, project, steepest
 from polyrelu.robust.core.pool import LabelledRows
 
 
@@ -201,10 +201,10 @@ class AttackTask:
         g = torch.zeros_like(Z) if gradient is None else gradient
         return value.detach(), torch.where(g.isfinite().all(dim=1, keepdim=True), g, 0.0)
 
-    def lowest(self, g: Tensor) -> Tensor:
+    def linear_minimiser(self, g: Tensor) -> Tensor:
         """argmin <g, z> over the ball and the box around x."""
         slack = None if self.bounds is None else (self.X - self.bounds[0], self.bounds[1] - self.X)
-        return self.X + lowest(g, self.within(), self.norm, slack)
+        return self.X + linear_minimiser(g, self.within(), self.norm, slack)
 
     def downhill(self, Z: Tensor, g: Tensor) -> Tensor:
         """The step of unit norm that lowers the loss most, among the coordinates the box lets move."""

@@ -32,7 +32,7 @@ from polyrelu.robust.core.margin import check_points, margin_of
 from polyrelu.robust.core.model_copy import copied
 from polyrelu.robust.core.norms import check_norm, lengths
 from polyrelu.robust.core.pool import LabelledRows, PoolSource, check_pool
-from polyrelu.robust.core.reduced_net import reduce
+from polyrelu.robust.core.reduced_net import ReducedNet
 from polyrelu.robust.core.scaled_net import UNIT
 
 POINTS = 2000  # at a time, a tenth of it without branching: a thousand neurons and inputs fit in memory many times
@@ -146,7 +146,7 @@ def bracket(
     with torch.no_grad():
         margin = margin_of(checked_output(exact, X, "net"), y)
     _check_margins(plain, margin)
-    job = Job(exact, X, y, norm, tol, budget, arithmetic, pool, seed, progress=MonotoneProgress(progress))
+    job = Job(exact, X, y, norm, tol, budget, arithmetic, pool, seed, progress=DoneReporter(progress))
     found, status = _bounds(job, margin > 0, widest)
     return Bracket(found.lower, found.upper, found.perturbation, status, norm, found.nodes, arithmetic.name, why)
 
@@ -219,8 +219,8 @@ def _lower_to_attack(job: Job, net: PolyReLUNet, found: Bounds) -> None:
     found.lower[over] = found.upper[over]
 
 
-class MonotoneProgress:
-    """Number of points done, reported so that it never falls."""
+class DoneReporter:
+    """Passes the number of points done on to a `Progress`, as the largest so far: what is reported never falls."""
 
     def __init__(self, progress: Progress | None) -> None:
         self.progress, self.done = progress, 0

@@ -18,6 +18,7 @@ from polyrelu.nets import ReadOut
 from polyrelu.robust.attacks.convex_concave import Perturbations, shortest_steps, verified
 from polyrelu.robust.attacks.nearest_boundary import nearest_boundary_points
 from polyrelu.robust.bracketing.strategies import (
+    CLOSE_GAP,
     STARTS,
     Bounds,
     boundary_attack,
@@ -28,9 +29,8 @@ from polyrelu.robust.bracketing.strategies import (
 from polyrelu.robust.certify.contract import Job, silent
 from polyrelu.robust.certify.sub_classes import winners
 from polyrelu.robust.core.pool import LabelledRows
-from polyrelu.robust.core.reduced_net import reduce
+from polyrelu.robust.core.reduced_net import ReducedNet
 
-MET = 1.02  # ratio of the bounds up to which they are left alone
 OWN_SUBCLASSES = 3  # of a point's own class that may prove it
 
 
@@ -42,7 +42,7 @@ def readout_bounds(job: Job, branched: bool) -> Bounds:
     net, X, y = job.net, job.X, job.y
     found = _branched(job) if branched else _single_ball(job)
     broken = verified(net, X, y, found.perturbation)
-    far = (broken.radius > MET * found.lower).nonzero()[:, 0]
+    far = (broken.radius > (1 + CLOSE_GAP) * found.lower).nonzero()[:, 0]
     if len(far):
         broken.improve(far, boundary_attack(net, X[far], y[far], found.perturbation[far]))
     far = far[broken.radius[far].isinf() | branched]
@@ -65,7 +65,7 @@ def _branched(job: Job) -> Bounds:
     for own in torch.unique(winner).tolist():
         here = (winner == own).nonzero()[:, 0]
         alone, first = net.against(own), torch.zeros(len(here), dtype=torch.long)
-        reduced, pool = reduce(alone, job.tol, job.arithmetic), LabelledRows(job.X[here], first)
+        reduced, pool = ReducedNet.from_net(alone, job.tol, job.arithmetic), LabelledRows(job.X[here], first)
         part = replace(job.at(here), net=alone, y=first, reduced=reduced, pool=pool, progress=silent)
         found.put(here, branching_bounds(part))
     return found
@@ -92,7 +92,7 @@ def raise_by_next_subclasses(job: Job, lower: Tensor, broken: Perturbations) -> 
     least, order = logits.masked_fill(mine, -torch.inf).amax(dim=1), logits.masked_fill(~mine, -torch.inf)
     for own in order.argsort(dim=1, descending=True).T[1:OWN_SUBCLASSES]:
         wins = logits.gather(1, own[:, None])[:, 0] > least  # none of another class, which `least` counts too
-        far = (wins & (broken.radius > MET * lower) & broken.radius.isfinite()).nonzero()[:, 0]
+        far = (wins & (broken.radius > (1 + CLOSE_GAP) * lower) & broken.radius.isfinite()).nonzero()[:, 0]
         if not len(far):
             return
         proof = certificate(replace(job, own=own).at(far, broken.perturbation[far]))

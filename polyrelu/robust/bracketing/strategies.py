@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from polyrelu.nets import PolyReLUNet
-from polyrelu.robust.attacks import Anchor, AttackTask, BoundaryWalk, Random, Start, Towards, Zero
+from polyrelu.robust.attacks import Anchor, AttackTask, BoundaryWalk, OtherClassStart, RandomStart, Start, ZeroStart
 from polyrelu.robust.attacks.convex_concave import Perturbations, lifted_perturbations
 from polyrelu.robust.attacks.nearest_boundary import likeliest_rivals, nearest_boundary_points
 from polyrelu.robust.bracketing.fallback_search import attack_through_proof, search_along_directions
@@ -25,7 +25,7 @@ QUICK_DIRECTIONS = 60  # directions up to which branch and bound takes milliseco
 MOST_DIRECTIONS = 200  # directions beyond which it takes minutes a point
 SMALL_NET = 20_000  # weights up to which the general attack is worth its time beside the convex-concave one
 ROUNDS, ROUND_NODES = 4, 10  # for points whose bounds did not meet; for small budgets half of the nodes
-NEAR = 0.02  # relative gap up to which bounds are left alone by attacks and by further rounds
+CLOSE_GAP = 0.02  # upper / lower - 1 up to which no attack and no further round is worth its time
 STARTS = 3  # of the convex-concave attack for each rival, on neurons that did not collapse
 BOUNDARY_STEPS = 8  # of the walk from where another attack ended
 RIVALS = 3  # classes attacked for each point, if there are more
@@ -123,7 +123,7 @@ class _Branching:
 
     def attack_in_general(self) -> Tensor:
         """The general attack on points still far apart, but for those it has seen; returns those far apart before."""
-        far = self.apart(max(self.job.tol, NEAR))
+        far = self.apart(max(self.job.tol, CLOSE_GAP))
         walked = far[~torch.isin(far, self.lost)]
         if self.reduced.U.numel() > SMALL_NET or self.job.budget.nodes == 0:
             walked = walked[_blurred(self.reduced, self.job, self.rows)[walked]]
@@ -135,7 +135,7 @@ class _Branching:
         """Rounds of few nodes for smaller balls, as long as a point gains by them and its budget lasts."""
         X, y, tol, most = self.job.X, self.job.y, self.job.tol, self.job.budget.nodes
         for _ in range(ROUNDS):
-            far = far[self.lower[far] * (1 + max(tol, NEAR)) < self.broken.radius[far]]
+            far = far[self.lower[far] * (1 + max(tol, CLOSE_GAP)) < self.broken.radius[far]]
             if most is not None:
                 far = far[self.nodes[far] + self.round_nodes <= most]
             left = None if self.end is None else max(0.0, self.end - time.monotonic())
@@ -170,7 +170,7 @@ class _Branching:
 def _blurred(reduced: ReducedNet, job: Job, rows: ReducedRows) -> Tensor:
     """(n,) bool: points whose margin the reduction may blur by half, and so cannot lead an attack on them.
 
-    Beside one huge neuron all faint ones fall into few groups, but where the huge one is silent they decide alone.
+    Beside one huge neuron all small ones fall into few groups, but where the huge one is inactive they decide alone.
     """
     X, y = job.X, job.y
     zero = torch.zeros(len(X), dtype=torch.float64)
@@ -219,7 +219,7 @@ def general_bounds(job: Job) -> Bounds:
 def general_attack(job: Job) -> Perturbations:
     """The boundary walk of any model; with one class alone in the pool there is nothing to walk towards."""
     alone = len(set(job.pool_or_points.y.tolist())) == 1
-    starts = (Zero(), Random(8)) if alone else (Zero(), Random(2), Towards())
+    starts = (ZeroStart(), RandomStart(8)) if alone else (ZeroStart(), RandomStart(2), OtherClassStart())
     walk = BoundaryWalk(steps=20, starts=starts)
     found = walk(job.net, job.X, job.y, norm=job.norm, pool=job.pool_or_points, seed=job.seed)
     return Perturbations(found.perturbation.double(), found.radius.double())
@@ -244,5 +244,5 @@ class _KnownPoints(Start):
     target: Tensor
 
     def anchors(self, task: AttackTask) -> Iterator[Anchor]:
-        """Once."""
+        """The points themselves, as one set of starts."""
         yield self.Z[task.rows], self.target[task.rows]

@@ -31,7 +31,7 @@ from polyrelu.robust.attacks.nearest_boundary import nearest_boundary_points, pr
 from polyrelu.robust.certify.contract import Budget, Certificate, Job, Scope, Tier, silent
 from polyrelu.robust.certify.lipschitz import LipschitzConstants
 from polyrelu.robust.certify.root_relaxation import Ball, boxed
-from polyrelu.robust.core.reduced_net import ReducedNet, ReducedRows, reduce, single_threaded
+from polyrelu.robust.core.reduced_net import ReducedNet, ReducedRows, single_threaded
 from polyrelu.robust.core.relaxation import Relaxation, overstated
 
 WORK = 8e6  # numbers a batch of Hessians may hold
@@ -59,7 +59,7 @@ class BranchAndBound(Certificate):
         """In the ball that the convex-concave attack leaves."""
         net, X, y = job.net, job.X, job.y
         assert isinstance(net, PolyReLUNet)
-        reduced = reduce(net, job.tol, job.arithmetic) if job.reduced is None else job.reduced
+        reduced = ReducedNet.from_net(net, job.tol, job.arithmetic) if job.reduced is None else job.reduced
         if reduced.groups == 0:
             return LipschitzConstants.from_net(net, job.norm, job.arithmetic).radius(X, y)
         rows = reduced.rows(X, y)

@@ -104,7 +104,7 @@ class AverageClosedForm(Certificate):
     scope = Scope(norms=(2.0,), nets=(AverageClassifier,), executed=False)
 
     def radius(self, job: Job) -> Tensor:
-        """Exact."""
+        """`centre_radius` or `average_radius` of the points, by the class of the net."""
         assert isinstance(job.net, AverageClassifier)
         return average_radius(job.X, job.y, job.net.centres, job.net.labels)
 

@@ -58,7 +58,7 @@ class Budget:
 
 
 def silent(done: int) -> None:
-    """Nobody wants to know how far it is."""
+    """The default of `Job.progress`: reports nothing."""
 
 
 @final
@@ -129,7 +129,7 @@ class Scope:
     norms : of perturbations; nets : classes of nets; powers : p of relu^p, in words, see `Certificate.takes_power`
     executed : it can speak of the net as executed in floating point
     right_points_only : it wants a float64 net and only points that it is right about; the call makes both
-    takes_rivals : it minds ``job.rivals``
+    takes_rivals : its radii are against ``job.rivals`` alone where these are given
     """
 
     tier: Tier | None = None

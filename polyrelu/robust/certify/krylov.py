@@ -27,9 +27,9 @@ from torch import Tensor
 from polyrelu.nets import PolyReLUNet
 from polyrelu.robust.certify.contract import Job, Tier
 from polyrelu.robust.certify.quadratic import (
-    FAINT,
-    OPPOSITE,
-    OWN,
+    LEAST_PROVEN_MARGIN,
+    OPPOSITE_TOUCH,
+    OWN_TOUCH,
     ParabolaCertificate,
     QuadraticRows,
     SpanCoordinates,
@@ -40,11 +40,14 @@ from polyrelu.robust.core.arithmetic import REAL, Arithmetic
 from polyrelu.robust.core.scaled_net import RivalMargins, ScaledNet, gamma
 
 PREACTIVATIONS = 2_000_000  # pre-activations of points and rivals held at a time
-SEARCH, PROOF = 6, 16  # dimensions of a bound while searching, and of the last one
-ROUNDS, AGAIN = 16, 4  # bounds for the rival an attack leads to, and for the others
-FIRST, SHARE = 0.85, 0.3  # the part of the attack's radius, and of its step for opposite neurons, where a search begins
-SHORTER = (0.998, 0.99, 0.975, 0.95, 0.9, 0.8, 0.6, 0.4)  # parts of the radius searched that are tried in turn
-GONE = 1e-12  # a product this small beside |M| adds no dimension
+SEARCH_DIMENSIONS = 6  # of the Krylov space of a bound, while the radius is searched
+PROOF_DIMENSIONS = 16  # of the Krylov space of the last bound, which is to be tighter
+NEAREST_ROUNDS = 16  # steps of the search against the rival that the attack leads to
+OTHER_ROUNDS = 4  # steps of the search against each other rival, if it limits the radius at all
+FIRST_RADIUS = 0.85  # where a search begins, in units of the radius of the attack
+FIRST_OPPOSITE_TOUCH = 0.3  # where parabolas of opposite neurons touch at first, in units of the attack's step
+TRIED_PARTS = (0.998, 0.99, 0.975, 0.95, 0.9, 0.8, 0.6, 0.4)  # of the radius searched: the first that is proven counts
+ZERO_RESIDUAL = 1e-12  # |M v| outside of the basis, in units of |M|, that is rounding and adds no dimension
 
 
 @final
@@ -125,30 +128,30 @@ def _least(
     value, steep = first.tangent()
     far = torch.where(size > 0, size / placed.scale, value / steep.clamp(min=1e-300)).clamp(max=1e100)
     shift = (step / torch.where(size > 0, size, 1.0)[:, None]) @ net.U.T
-    radius = _search(first, far, shift, torch.full_like(far, torch.inf), ROUNDS)
+    radius = _search(first, far, shift, torch.full_like(far, torch.inf), NEAREST_ROUNDS)
     if not bool(nearest.all()):
         far, limit = (~nearest).nonzero()[:, 0], radius[point[~nearest]]
         others = rows.only(far)
-        value, start, _ = _bound(others, limit, torch.zeros_like(others.T), SEARCH)
-        left = (~(value > FAINT)).nonzero()[:, 0]  # the others hold as far as the nearest
+        value, start, _ = _bound(others, limit, torch.zeros_like(others.T), SEARCH_DIMENSIONS)
+        left = (~(value > LEAST_PROVEN_MARGIN)).nonzero()[:, 0]  # the others hold as far as the nearest
         if len(left):
-            some = others.only(left), limit[left] / FIRST, start[left], limit[left], AGAIN
+            some = others.only(left), limit[left] / FIRST_RADIUS, start[left], limit[left], OTHER_ROUNDS
             radius = radius.scatter_reduce(0, point[far[left]], _search(*some), "amin")
     return net.radius_of(radius / (1 + frame.spare), placed, 2.0)
 
 
 def _search(rows: QuadraticRows, far: Tensor, shift: Tensor, limit: Tensor, rounds: int) -> Tensor:
     """The largest radius proven for each row, up to ``limit``; an attack ended ``far`` (R,) along ``shift`` (R, h)."""
-    rho, touch = torch.minimum(FIRST * far, limit), torch.where(rows.A > 0, 1.0, SHARE) * shift
+    rho, touch = torch.minimum(FIRST_RADIUS * far, limit), torch.where(rows.A > 0, 1.0, FIRST_OPPOSITE_TOUCH) * shift
     for k in range(rounds):
-        value, least, weight = _bound(rows, rho, touch, SEARCH)
+        value, least, weight = _bound(rows, rho, touch, SEARCH_DIMENSIONS)
         touch = touch + (least - touch) / (k + 2)
         change = value / (4 * weight * rho.square()).clamp(min=1e-300)
         rho = torch.minimum(rho * (1 + change.clamp(-0.1, 0.1)), limit)
     proven, left = torch.zeros_like(rho), torch.arange(len(rho))
-    for part in SHORTER:
+    for part in TRIED_PARTS:
         trial = torch.where(rho[left] < limit[left], part * rho[left], rho[left])
-        holds = _bound(rows.only(left), trial, touch[left], PROOF)[0] > FAINT
+        holds = _bound(rows.only(left), trial, touch[left], PROOF_DIMENSIONS)[0] > LEAST_PROVEN_MARGIN
         proven[left[holds]] = trial[holds]
         left = left[~holds]
         if not len(left):
@@ -176,7 +179,7 @@ def _krylov_quadratic(
     basis skew away from E has its T, beta and F within miss + 8 skew |M| of these: that, times rho^2, is taken off.
     """
     B = rows.frame.B
-    at = rho[:, None] * torch.where(rows.A > 0, touch / OWN, touch / OPPOSITE)
+    at = rho[:, None] * torch.where(rows.A > 0, touch / OWN_TOUCH, touch / OPPOSITE_TOUCH)
     constant, inner, side, K, curve = rows.below(rho, at)
     g = torch.cat([inner, side[:, None]], dim=1)
     unit = gamma(64 * (len(B) + B.shape[1] + 64))
@@ -194,7 +197,7 @@ def _krylov_quadratic(
             E = torch.stack(basis)
             w = w - torch.einsum("irk,ir->rk", E, torch.einsum("irk,rk->ir", E, w))
         length = torch.linalg.vector_norm(w, dim=1)
-        length = torch.where(length > GONE * frobenius, length, 0.0)
+        length = torch.where(length > ZERO_RESIDUAL * frobenius, length, 0.0)
         off.append(length)
         basis.append(torch.where(length[:, None] > 0, w / length.clamp(min=1e-300)[:, None], 0.0))
     m = len(diagonal)

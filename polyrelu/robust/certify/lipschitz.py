@@ -30,11 +30,11 @@ from polyrelu.robust.core.arithmetic import REAL, Arithmetic
 from polyrelu.robust.core.norms import check_norm, lengths
 from polyrelu.robust.core.scaled_net import DUST, RivalMargins, ScaledNet, gamma
 
-BLOCK = 4_000_000  # entries of a Gram matrix held at a time
-CHUNK = 2_000_000  # entries of X converted to float64 at a time
-HALVINGS = 45
-SMALL = 256  # up to this size eigenvalues are computed, not estimated, to choose a bound
-LIGHT = (0.0, 1e-14, 1e-12, 1e-10, 1e-8, 1e-6)  # shares of |a| that may be set aside for p > 2
+GRAM_ENTRIES = 4_000_000  # entries of a Gram matrix held at a time
+ROW_ENTRIES = 2_000_000  # entries of X converted to float64 at a time
+RADIUS_HALVINGS = 45  # of the interval that holds the radius, where no formula gives it: to 3e-14 of its length
+EXACT_EIGENVALUES = 256  # rows of a matrix up to which eigenvalues that only choose a bound are computed, not estimated
+LIGHT_SHARES = (0.0, 1e-14, 1e-12, 1e-10, 1e-8, 1e-6)  # p > 2: shares of sum |a| that the neurons set aside may have
 
 
 @final
@@ -67,7 +67,7 @@ class LipschitzConstants:
     def radius(self, X: Tensor, y: Tensor) -> Tensor:
         """Proven radius of each row of ``X`` (n, D), float64; ``y`` (n,) as the net's margin wants it."""
         radius = torch.empty(len(X), dtype=torch.float64, device=X.device)
-        size = max(1, CHUNK // max(X.shape[1], len(self.net.U)))
+        size = max(1, ROW_ENTRIES // max(X.shape[1], len(self.net.U)))
         for label in sorted(set(y.tolist())):
             rivals = self.net.rivals(label)
             falls = self.falls[int(label) if len(self.falls) > 1 else 0, rivals.number]
@@ -101,7 +101,7 @@ class LipschitzConstants:
             rho = gap(plus, minus).clamp(min=0) / falls / more
         else:
             rho, beyond = zero, still(zero).clamp(min=0) / falls / more
-            for _ in range(HALVINGS):
+            for _ in range(RADIUS_HALVINGS):
                 middle = (rho + beyond) / 2
                 holds = still(middle) > falls * middle * more
                 rho, beyond = torch.where(holds, middle, rho), torch.where(holds, beyond, middle)
@@ -224,20 +224,20 @@ def _between(net: ScaledNet, own: Tensor, opposite: Tensor, light: Tensor, least
 
 
 def _separation(net: ScaledNet, A: Tensor) -> tuple[Tensor, Tensor]:
-    """For each row of ``A`` and share in LIGHT: the weight of the neurons set aside, and the least <u_i, u_j>.
+    """For each row of ``A`` and share in LIGHT_SHARES: the weight of the neurons set aside, and the least <u_i, u_j>.
 
     Over own i and opposite j that are kept; inf where one side is empty.
     """
     h, size = len(net.U), A.abs()
     ordered = size.sort(dim=1)
     total = ordered.values.cumsum(dim=1)
-    shares = torch.tensor(LIGHT, dtype=A.dtype, device=A.device)
+    shares = torch.tensor(LIGHT_SHARES, dtype=A.dtype, device=A.device)
     count = (total[:, None, :] <= shares[:, None] * total[:, -1:, None]).sum(dim=2)  # (m, shares), lightest first
     light = torch.where(count > 0, total.gather(1, (count - 1).clamp(min=0)), 0.0)
     rank = torch.empty_like(ordered.indices)
     rank.scatter_(1, ordered.indices, torch.arange(h, device=A.device).expand_as(rank))
     least = torch.full_like(light, torch.inf)
-    for rows in torch.split(torch.arange(h, device=A.device), max(1, BLOCK // h)):
+    for rows in torch.split(torch.arange(h, device=A.device), max(1, GRAM_ENTRIES // h)):
         products = net.U[rows] @ net.U.T
         for m, a in enumerate(A):
             for k, first in enumerate(count[m].tolist()):
@@ -255,7 +255,7 @@ def _correlated(net: ScaledNet, A: Tensor) -> Tensor:
     """p = 1: sqrt(sum_ij (a_i a_j <u_i, u_j>)_+); sup |sum_S a_j u_j| over sets S of neurons is at most that."""
     total = A.new_zeros(len(A))
     h = len(net.U)
-    for rows in torch.split(torch.arange(h, device=A.device), max(1, BLOCK // h)):
+    for rows in torch.split(torch.arange(h, device=A.device), max(1, GRAM_ENTRIES // h)):
         products = net.U[rows] @ net.U.T
         for m, a in enumerate(A):
             total[m] += (products * a[rows, None] * a).clamp(min=0).sum()
@@ -305,7 +305,7 @@ def _typical(net: ScaledNet, weight: Tensor) -> Tensor:
     """About lmax(sum_j w_j u_j u_j^T), > 0: a power iteration where the matrix is large. Never part of a proof."""
     if not bool(weight.any()):
         return weight.new_ones(())
-    if min(net.U.shape) <= SMALL:
+    if min(net.U.shape) <= EXACT_EIGENVALUES:
         largest: Tensor = torch.linalg.eigvalsh(_matrix(net, weight))[-1]
         return largest
     v = torch.randn(net.U.shape[1], generator=torch.Generator().manual_seed(0), dtype=torch.float64).to(weight)

@@ -17,7 +17,7 @@ Neurons are bounded together, where chords bound each at its own worst d: on 500
 half as long again as those of `linear`, and within about a tenth of what attacks find. A bound costs k^2 h for M and
 k^3/3 for each lambda, k = min(h, D). Any parabolas, any lambda and any d prove: what is claimed is the value at d minus
 |gradient|^2/(4 delta), delta what is left of M + lambda I for rounding; for the rest, and for the arithmetic, see
-`scaled_net`. A bound counts only above FAINT, far above all that may have underflowed.
+`scaled_net`. A bound counts only above LEAST_PROVEN_MARGIN, far above all that may have underflowed.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ from polyrelu.robust.core.arithmetic import REAL, Arithmetic
 from polyrelu.robust.core.scaled_net import RivalMargins, ScaledNet, ScaledPoints, gamma, span_basis
 
 MATRIX_ENTRIES = 4_000_000  # numbers in the matrices M held at a time
-FACTORS = 4  # values of lambda tried for each bound
-BOUNDS = 8  # radii tried for each point and rival
-OWN, OPPOSITE = 1.0, 0.3  # where parabolas touch, in units of the step to the worst point
-LEAST = 0.25  # p = 1: touching points are no nearer to the kink than this part of rho
-FAINT = 1e-120  # a margin below this, the largest coefficient and |x - centre| being 1, is not proven
-EDGE = 0.8  # nor, p >= 2, nearer to +-rho than a fifth of it
+LAMBDAS_TRIED = 4  # for each bound; each costs a Cholesky factor
+RADII_TRIED = 8  # at most, for each point and rival
+OWN_TOUCH, OPPOSITE_TOUCH = 1.0, 0.3  # where parabolas of own and opposite terms touch: units of the worst point's step
+LEAST_TOUCH = 0.25  # p = 1: parabolas touch no nearer to the kink than this, in units of rho
+LEAST_PROVEN_MARGIN = 1e-120  # in units of the largest coefficient and of |x - centre|; less may be underflow
+MOST_TOUCH = 0.8  # p >= 2: parabolas touch no farther out than this, in units of rho: they meet relu^p again at +-rho
 
 
 @checked
@@ -199,7 +199,7 @@ class QuadraticRows:
         floor, safe = (-curve).clamp(min=0), torch.full_like(rho, torch.inf)
         growth = torch.where(at.isnan(), 2.0, 1.25)
         at = torch.where(at.isnan(), long / (2 * rho) + floor, at).maximum(floor + 2 * least)
-        for _ in range(FACTORS):
+        for _ in range(LAMBDAS_TRIED):
             delta = least + gamma(4 * (M.shape[1] + 2)) * M.shape[1] * at  # of forming and of factoring
             more = at + 2 * delta
             aside = -side / (2 * (curve + more))
@@ -234,7 +234,7 @@ class QuadraticRows:
         p, own = self.net.p, self.A > 0
         if p == 1:
             size = self.T.abs()
-            bend = 1 / (4 * torch.maximum(size, LEAST * rho))
+            bend = 1 / (4 * torch.maximum(size, LEAST_TOUCH * rho))
             value, slope = bend * self.T.square() + self.T / 2 + 1 / (16 * bend), 2 * bend * self.T + 0.5
             far = 2 * size > rho  # the parabola that touches at t itself and meets relu at the end of the interval
             on = (self.T > 0).to(self.T)
@@ -246,8 +246,8 @@ class QuadraticRows:
                 torch.where(own, share, slope),
                 torch.where(own, 0.0, bend),
             )
-        at = torch.where(own, OWN, OPPOSITE) * touch
-        at = torch.minimum(torch.maximum(at, -EDGE * rho), EDGE * rho)
+        at = torch.where(own, OWN_TOUCH, OPPOSITE_TOUCH) * touch
+        at = torch.minimum(torch.maximum(at, -MOST_TOUCH * rho), MOST_TOUCH * rho)
         end = torch.where(own, -rho, rho) - at
         value, slope = relu_power(self.T + at, p), _slope(self.T + at, p)
         bend = (relu_power(self.T + at + end, p) - value - slope * end) / end.square()
@@ -316,13 +316,13 @@ def _search(rows: QuadraticRows, value: Tensor, steep: Tensor, limit: Tensor, to
     low, high, above, below = torch.zeros_like(limit), torch.full_like(limit, torch.inf), value.clone(), value.clone()
     rho = torch.where(limit.isfinite(), limit, value / steep.clamp(min=1e-300))
     touch, weight, old = torch.zeros_like(rows.T), torch.full_like(limit, torch.nan), torch.ones_like(limit)
-    left = (value > FAINT).nonzero()[:, 0]
-    for _ in range(BOUNDS):
+    left = (value > LEAST_PROVEN_MARGIN).nonzero()[:, 0]
+    for _ in range(RADII_TRIED):
         if not len(left):
             break
         here, most, margin, slope, cold = rho[left], limit[left], value[left], steep[left], weight[left].isnan()
         at, shift, factor = rows.only(left).bound(here, touch[left] * (here / old[left])[:, None], weight[left])
-        holds, fails = at > FAINT, (at <= FAINT) & ~cold
+        holds, fails = at > LEAST_PROVEN_MARGIN, (at <= LEAST_PROVEN_MARGIN) & ~cold
         low[left], above[left] = torch.where(holds, here, low[left]), torch.where(holds, at, above[left])
         high[left], below[left] = torch.where(fails, here, high[left]), torch.where(fails, at, below[left])
         touch[left], weight[left], old[left] = shift, factor, here

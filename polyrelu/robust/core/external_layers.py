@@ -13,7 +13,7 @@ ACTIVATIONS = {"relu": nn.ReLU, "tanh": nn.Tanh, "logistic": nn.Sigmoid, "identi
 
 
 @final
-class Flat(nn.Module):
+class SqueezeSingleLogit(nn.Module):
     """(n, 1) becomes (n,): one logit, positive for the second class; several stay as they are."""
 
     def forward(self, Z: Tensor) -> Tensor:

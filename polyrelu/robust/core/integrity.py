@@ -28,11 +28,18 @@ from torch import Tensor, nn
 
 from polyrelu.errors import require
 from polyrelu.nets import AverageClassifier, CentreClassifier, PolyReLUNet, ReadOut
-from polyrelu.robust.core.external_layers import ACTIVATIONS, Diagonal, Flat, Kernel, OneVersusOne, UnitRows
+from polyrelu.robust.core.external_layers import (
+    ACTIVATIONS,
+    Diagonal,
+    Kernel,
+    OneVersusOne,
+    SqueezeSingleLogit,
+    UnitRows,
+)
 
-NETS = (PolyReLUNet, ReadOut, AverageClassifier, CentreClassifier)
-LAYERS = frozenset({nn.Linear, nn.Identity, nn.Dropout, nn.Flatten, nn.Sequential, *ACTIVATIONS.values(), *NETS,
-                    Flat, Diagonal, UnitRows, Kernel, OneVersusOne})  # fmt: skip
+GENUINE_NETS = (PolyReLUNet, ReadOut, AverageClassifier, CentreClassifier)
+LAYERS = frozenset({nn.Linear, nn.Identity, nn.Dropout, nn.Flatten, nn.Sequential, *ACTIVATIONS.values(), *GENUINE_NETS,
+                    SqueezeSingleLogit, Diagonal, UnitRows, Kernel, OneVersusOne})  # fmt: skip
 ESTIMATORS = {
     "sklearn.linear_model": (
         "LogisticRegression", "LogisticRegressionCV", "RidgeClassifier", "RidgeClassifierCV", "SGDClassifier",
@@ -51,15 +58,15 @@ ESTIMATORS = {
     "sklearn.decomposition": ("PCA", "IncrementalPCA", "TruncatedSVD"),
     "polyrelu.estimator.classifier": ("PolyReLUClassifier",),
 }  # fmt: skip
-NAMES = "_label_binarizer"  # where scikit-learn keeps how scores become names of classes; there is no public one
-OTHERS = "a subclass, or another class of the same name, may compute something else"
+CLASS_NAMES_ATTRIBUTE = "_label_binarizer"  # where scikit-learn keeps the classes that scores stand for; none is public
+WHY_UNKNOWN = "a subclass, or another class of the same name, may compute something else"  # end of two messages
 LIBRARIES = ("sklearn", "torch", "polyrelu")
-ELSEWHERE = {
+WRITTEN_UNDER = {
     ("torch.nn.modules.module", "Module.forward"): "_forward_unimplemented",
     ("torch.nn.modules.module", "Module.__call__"): "Module._wrapped_call_impl",
     ("sklearn.base", "BaseEstimator._html_repr"): "estimator_html_repr",
-}  # what stands in a class under another name than it was written under
-NEW = "deprecated._decorate_class.<locals>.wrapped"  # the __new__ of a class that scikit-learn is going to remove
+}  # module and name in a class: the name in the module's file of the function that stands there
+DEPRECATED_NEW = "deprecated._decorate_class.<locals>.wrapped"  # name of __new__ in classes sklearn will remove
 PLAIN = (dict, OrderedDict)  # of parameters, buffers, layers and hooks; a subclass may answer anything
 
 
@@ -69,12 +76,14 @@ def altered(model: Any) -> str:
         return _altered_module(model)
     kind = type(model)
     if not known(kind):
-        return f"{_name(kind)} is not one of the classes that are known; {OTHERS}"
+        return f"{_name(kind)} is not one of the classes that are known; {WHY_UNKNOWN}"
     said = _altered_class(kind) or _replaced(model, "it") or _renamed(model)
     if said:
         return said
     inside = [step for _, step in getattr(model, "steps", ())]
-    inside += [getattr(model, name) for name in ("best_estimator_", "net_", NAMES) if hasattr(model, name)]
+    inside += [
+        getattr(model, name) for name in ("best_estimator_", "net_", CLASS_NAMES_ATTRIBUTE) if hasattr(model, name)
+    ]
     plain = (step for step in inside if step is not None and not isinstance(step, str))
     return next((said for said in map(altered, plain) if said), "")
 
@@ -103,7 +112,7 @@ def _altered_module(model: nn.Module) -> str:
     for name, layer in _layers(model, "", set()):
         kind, where = type(layer), f"its layer {name}" if name else "it"
         if not _layer(kind):
-            return f"{where} is a {_name(kind)}, which is not one of the classes that are known; {OTHERS}"
+            return f"{where} is a {_name(kind)}, which is not one of the classes that are known; {WHY_UNKNOWN}"
         hooks = f"{where} has hooks" if _hooked(vars(layer)) else ""
         said = hooks or _altered_class(kind) or _strange(layer, where) or _replaced(layer, where) or _odd(layer, where)
         if said:
@@ -161,7 +170,7 @@ def is_special(name: Any) -> bool:
 
 def _renamed(model: Any) -> str:
     """Scores of a perceptron or a ridge classifier that become other classes than the largest score's."""
-    names = getattr(model, NAMES, None)
+    names = getattr(model, CLASS_NAMES_ATTRIBUTE, None)
     if names is None or not known(type(names)):
         return ""  # there is none, or one that `altered` refuses itself
     own = vars(names)
@@ -170,7 +179,7 @@ def _renamed(model: Any) -> str:
     ends = [own.get("neg_label"), own.get("pos_label")]  # a perceptron's score of .5 must be half-way
     half = type(model).__name__ != "MLPClassifier" or ([type(end) for end in ends] == [int, int] and ends == [0, 1])
     plain = kind and half and own.get("sparse_input_") is False
-    return "" if plain else f"its {NAMES} names other classes than its scores do"
+    return "" if plain else f"its {CLASS_NAMES_ATTRIBUTE} names other classes than its scores do"
 
 
 def _tensors(layer: nn.Module) -> Iterator[tuple[str, Tensor]]:
@@ -235,7 +244,7 @@ def _written_function(value: FunctionType, base: type, name: str) -> bool:
         known = any(value.__code__ in several for where, several in code.items() if "<locals>" in where)
         return known and all(_written(part, base, name) for part in inside)
     home = here if module.__name__ == base.__module__ else ""
-    other = NEW if name == "__new__" else ELSEWHERE.get((base.__module__, here), "")
+    other = DEPRECATED_NEW if name == "__new__" else WRITTEN_UNDER.get((base.__module__, here), "")
     return any(value.__code__ in code.get(place, ()) for place in (home, other))
 
 

@@ -10,7 +10,7 @@ from torch import Tensor
 from polyrelu.errors import require
 
 NORMS = (1.0, 2.0, math.inf)
-HALTS = 8  # rounds of stopping at the faces of a box
+BOX_ROUNDS = 8  # l2 in a box: in each round the coordinates that reached a face stop, and the others go farther
 
 
 def check_norm(norm: float | str) -> float:
@@ -86,7 +86,7 @@ def project(rows: Tensor, radius: Tensor, norm: float) -> Tensor:
     return torch.where(length > radius, shrunk, rows)
 
 
-def lowest(slopes: Tensor, radius: Tensor, norm: float, slack: tuple[Tensor, Tensor] | None = None) -> Tensor:
+def linear_minimiser(slopes: Tensor, radius: Tensor, norm: float, slack: tuple[Tensor, Tensor] | None = None) -> Tensor:
     """argmin <slope, d> over |d|_norm <= radius and, with ``slack`` = (below, above), -below <= d <= above.
 
     l-infinity: every coordinate as far as it may go. l1: the steepest coordinates first, each up to the box, until the
@@ -106,7 +106,7 @@ def lowest(slopes: Tensor, radius: Tensor, norm: float, slack: tuple[Tensor, Ten
         return -slopes.sign() * torch.zeros_like(free).scatter(1, order, share)
     size = unit(size)
     time = radius
-    for _ in range(HALTS):
+    for _ in range(BOX_ROUNDS):
         stopped = time * size >= free
         left = radius.square() - (free * stopped).square().sum(dim=1, keepdim=True)
         going = (size * ~stopped).square().sum(dim=1, keepdim=True)

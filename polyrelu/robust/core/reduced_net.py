@@ -122,6 +122,41 @@ class ReducedNet:
     residual: Tensor
     stretch: float
 
+    @staticmethod
+    @checked
+    def from_net(net: PolyReLUNet, tol: float = 1e-3, arithmetic: Arithmetic = REAL) -> ReducedNet:
+        """Group the neurons of ``net`` so that the mistake moves radii by well under ``tol`` (and is accounted for)."""
+        whole = ScaledNet.from_net(net, arithmetic)
+        V = whole.output * whole.rate
+        weight = V.abs().amax(dim=0)
+        keep = weight > DUST
+        bias = whole.in_units(whole.bias)
+        if not bool((bias.abs() < HUGE).all()):  # beside such a bias no neuron counts: nothing to reduce
+            keep = torch.zeros_like(keep)
+        U, V, weight = whole.U[keep], V[:, keep], weight[keep]
+        group = _groups(U, weight, tol / 40)
+        m = int(group.max()) + 1 if len(group) else 0
+        total = torch.zeros(m, dtype=torch.float64).index_add_(0, group, weight)
+        G = torch.zeros(m, U.shape[1], dtype=torch.float64).index_add_(0, group, weight[:, None] * U) / total[:, None]
+        Q = _basis(G, total, tol / 40)
+        C = G @ Q.T
+        skew = torch.linalg.matrix_norm(Q @ Q.T - torch.eye(len(Q), dtype=torch.float64))  # 0 if Q were orthonormal
+        return ReducedNet(
+            whole=whole,
+            p=net.p,
+            U=U,
+            V=V,
+            bias=bias,
+            centre=whole.centre,
+            normalised=net.normalise_input,
+            Q=Q,
+            C=C,
+            coefficients=torch.zeros(len(V), m, dtype=torch.float64).index_add_(1, group, V),
+            group=group,
+            residual=U - (C @ Q)[group],
+            stretch=1 + float(skew) + 2 * len(Q) * (net.dim + 8) * UNIT,
+        )
+
     @property
     def groups(self) -> int:
         """m, the number of directions kept."""
@@ -230,41 +265,6 @@ class Ray:
             logits = logits / torch.where(length > 0, length, 1.0).pow(net.p - 1)[:, None]
         logits = logits + net.bias
         return margin_of(logits[:, 0] if len(net.V) == 1 else logits, self.y)
-
-
-@checked
-def reduce(net: PolyReLUNet, tol: float = 1e-3, arithmetic: Arithmetic = REAL) -> ReducedNet:
-    """Group the neurons of ``net`` so that the mistake moves radii by well under ``tol`` (and is accounted for)."""
-    whole = ScaledNet.from_net(net, arithmetic)
-    V = whole.output * whole.rate
-    weight = V.abs().amax(dim=0)
-    keep = weight > DUST
-    bias = whole.in_units(whole.bias)
-    if not bool((bias.abs() < HUGE).all()):  # beside such a bias no neuron counts: nothing to reduce
-        keep = torch.zeros_like(keep)
-    U, V, weight = whole.U[keep], V[:, keep], weight[keep]
-    group = _groups(U, weight, tol / 40)
-    m = int(group.max()) + 1 if len(group) else 0
-    total = torch.zeros(m, dtype=torch.float64).index_add_(0, group, weight)
-    G = torch.zeros(m, U.shape[1], dtype=torch.float64).index_add_(0, group, weight[:, None] * U) / total[:, None]
-    Q = _basis(G, total, tol / 40)
-    C = G @ Q.T
-    skew = torch.linalg.matrix_norm(Q @ Q.T - torch.eye(len(Q), dtype=torch.float64))  # 0 if Q were orthonormal
-    return ReducedNet(
-        whole=whole,
-        p=net.p,
-        U=U,
-        V=V,
-        bias=bias,
-        centre=whole.centre,
-        normalised=net.normalise_input,
-        Q=Q,
-        C=C,
-        coefficients=torch.zeros(len(V), m, dtype=torch.float64).index_add_(1, group, V),
-        group=group,
-        residual=U - (C @ Q)[group],
-        stretch=1 + float(skew) + 2 * len(Q) * (net.dim + 8) * UNIT,
-    )
 
 
 def _groups(U: Tensor, weight: Tensor, tol: float) -> Tensor:

@@ -24,7 +24,7 @@ from typing import NamedTuple, final
 import torch
 from torch import Tensor
 
-MU = 1e-4  # strong convexity kept in hand
+MU = 1e-4  # strong convexity that (*) keeps: no majorant may use it up
 ROUNDING = 2.0**-52
 
 
@@ -62,7 +62,7 @@ class Relaxation:
         return (1e-3 if self.p == 1 else 1e-4) * length.clamp(min=1e-30)
 
     def modulus(self) -> Tensor:
-        """(B,): strong convexity of (*): all of it where nothing has to be bent, else what is kept in hand."""
+        """(B,): strong convexity of (*): 1 where no opposite term needs a majorant, else MU."""
         return torch.where((self.weight > 0).any(dim=1), MU, 1.0)
 
     def smooth(self) -> Tensor:

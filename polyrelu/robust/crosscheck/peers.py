@@ -29,9 +29,9 @@ from torch import Tensor, nn
 from polyrelu.errors import InputError, require
 from polyrelu.nets import as_float64
 from polyrelu.robust.bracketing.bracket import BoundsInconsistentError, Bracket
+from polyrelu.robust.core.attack_result import AttackResult
 from polyrelu.robust.core.margin import Score, check_points, margin_of
 from polyrelu.robust.core.norms import NORMS, check_norm, lengths
-from polyrelu.robust.core.result import AttackResult
 from polyrelu.robust.crosscheck.rescaled_points import HALF_WIDTH, RescaledPoints, RescaledScore, seeded
 
 LIBRARIES = {"foolbox": "foolbox", "pyautoattack": "pyautoattack.fab_pt"}  # the module that has the attacks

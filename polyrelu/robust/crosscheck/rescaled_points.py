@@ -21,9 +21,9 @@ import torch
 from torch import Tensor, nn
 
 from polyrelu.errors import require
+from polyrelu.robust.core.attack_result import AttackResult
 from polyrelu.robust.core.margin import Score, check_points, margin_of
 from polyrelu.robust.core.norms import NORMS, check_norm, lengths, steepest
-from polyrelu.robust.core.result import AttackResult
 
 HALF_WIDTH = 8.0  # half-width of the box, in units, for attacks that choose their own radius
 RAY_LENGTHS = 4  # lengths tried along the gradient when looking for the unit, each twice the last

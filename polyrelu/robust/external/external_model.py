@@ -136,7 +136,7 @@ def error_summary(error: Exception) -> str:
 
 def _checked(model: Any, layers: list[nn.Module], X_like: Any) -> nn.Module:
     alone = len(layers) == 1 and isinstance(layers[0], Net)
-    module = layers[0] if alone else nn.Sequential(*layers, Flat())
+    module = layers[0] if alone else nn.Sequential(*layers, SqueezeSingleLogit())
     try:
         module = as_float64(module).cpu().eval()
     except Exception as error:
@@ -160,7 +160,7 @@ def _plain(module: nn.Module) -> list[nn.Module]:
     if type(module) is nn.Sequential:
         return [layer for part in module for layer in _plain(part)]
     flat = isinstance(module, nn.Flatten) and module.start_dim == 1 and module.end_dim in (-1, 1)
-    return [] if flat or type(module) in (Flat, nn.Identity, nn.Dropout) else [module]
+    return [] if flat or type(module) in (SqueezeSingleLogit, nn.Identity, nn.Dropout) else [module]
 
 
 def _proven(layers: list[nn.Module], X: Tensor, y: Tensor, norm: float, prove: Prove) -> Tensor | None:

@@ -223,7 +223,7 @@ def centre_critical_radius(p: float, opposite: int) -> float:
 
 
 @checked
-def lipschitz_radius(margin: float, lipschitz: float) -> float:
+def margin_over_lipschitz(margin: float, lipschitz: float) -> float:
     """R(x) >= q/beta: margin q at x, q beta-Lipschitz on the ball of radius q/beta (Lyu & Li 2020).
 
     0 for a misclassified point.

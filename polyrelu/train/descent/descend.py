@@ -24,15 +24,16 @@ from polyrelu.data import BLOCK, Dataset
 from polyrelu.errors import require
 from polyrelu.nets import PolyReLUNet
 from polyrelu.progress import Progress
-from polyrelu.train.descent.mean_gradient import Batches, gradient_of, logits, outputs_of
-from polyrelu.train.losses import check_loss, class_margins, log_add, pull
+from polyrelu.train.descent.mean_gradient import Batches, gradient_of, logit_columns, outputs_of
+from polyrelu.train.losses import check_loss, class_margins, log_add, loss_slopes
 from polyrelu.train.stopping import LN10, Status, Until, as_until
 from polyrelu.train.training_run import ReferenceDirections, TrainingRun
 from polyrelu.train.trajectory import Trajectory
 
 METHODS = ("gd", "sgd", "adam")
-RISE, FALL, LOWEST = 2 ** (1 / 5), 2 ** (1 / 10), 1e-9
-ADAM_EPS = 1e-8
+RATE_RISE, RATE_FALL = 2 ** (1 / 5), 2 ** (1 / 10)  # factors of the loss-based rate after an epoch (Lyu & Li 2020)
+LEAST_RATE = 1e-9  # the loss-based rate does not fall below
+ADAM_EPS = 1e-8  # beside the root of the second moment (Kingma & Ba, ICLR 2015)
 LONG_PASS = 20_000  # rows; a pass over more is long, and reported after every so many
 
 EachEpoch = Callable[[int, nn.Module], bool | None]  # epoch and net; True ends the run
@@ -75,9 +76,9 @@ def descend(
     weights : (n,) weights >= 0 of the samples; only their ratios matter. Loss and accuracy are then weighted means
     unit : Adam on a PolyReLUNet moves as it would for rows (x - centre) / unit; see `adam`
 
-    ``progress`` hears of every pass, and of every 20 000 rows within longer ones. A KeyboardInterrupt, from it or
-    from the keyboard, ends the run with Status.INTERRUPTED. Where passes are long nobody waits for another: the weights
-    are those after the last whole one, the loss the mean over its batches, accuracy and margin nan.
+    ``progress`` gets an update after every pass, and within longer ones after every 20 000 rows. A KeyboardInterrupt,
+    from it or from the keyboard, ends the run with Status.INTERRUPTED. Where passes are long nobody waits for another:
+    the weights are those after the last whole one, the loss the mean over its batches, accuracy and margin nan.
     """
     until = as_until(until)
     check_loss(loss)
@@ -228,7 +229,7 @@ class Descent(TrainingRun):
         self.restore(self.good)
 
     def totals(self) -> dict[str, float]:
-        """The updates."""
+        """Parameter updates made so far, as ``steps``."""
         return {"steps": float(self.point.step)}
 
     def network(self) -> nn.Module:
@@ -241,8 +242,8 @@ class Descent(TrainingRun):
         with torch.no_grad():
             for start, x in self.data.blocks(BLOCK):
                 y, *log_weight = self.batches.labels(slice(start, start + len(x)))
-                f = logits(self.net, x.to(self.dtype))
-                log_loss = sum(log_weight, pull(self.options.loss, f, y).log_loss)
+                f = logit_columns(self.net, x.to(self.dtype))
+                log_loss = sum(log_weight, loss_slopes(self.options.loss, f, y).log_loss)
                 total = log_add(total, float(log_loss.double().logsumexp(0)))
                 margins = class_margins(f, y).amin(1)
                 right = margins > 0
@@ -301,15 +302,15 @@ class Descent(TrainingRun):
         """The loss-based rule: a larger rate if the loss fell, else a smaller one, and the epoch is undone."""
         self.measure()
         if self.point.log_loss < earlier.point.log_loss:
-            self.rate = min(self.rate * RISE, 1.0)
+            self.rate = min(self.rate * RATE_RISE, 1.0)
             return
         self.net.load_state_dict(earlier.weights)
         self.optimiser.load_state_dict(optimiser)
         self.point = replace(earlier.point, step=self.point.step, passes=self.point.passes)
-        self.rate = max(self.rate / FALL, LOWEST)
+        self.rate = max(self.rate / RATE_FALL, LEAST_RATE)
 
     def note(self) -> None:
-        """Record the point."""
+        """Add the point, log |theta| and the state of the neurons to the history."""
         squares = sum(float(p.detach().double().square().sum()) for p in self.trained)
         self.record(self.point, 0.5 * math.log(squares or 1e-300), self.neuron_values(self.net))
 
@@ -321,7 +322,7 @@ def adam(net: nn.Module, rate: float, unit: float = 1.0) -> torch.optim.Adam:
     weights for the smaller rows: their steps are unit^-d times as long, their gradients unit^d times as large.
     """
     output = net.output if isinstance(net, PolyReLUNet) else None
-    log_small = -degree(net.p, net.normalise_input) * math.log(unit) if isinstance(net, PolyReLUNet) else 0.0
+    log_small = -input_degree(net.p, net.normalise_input) * math.log(unit) if isinstance(net, PolyReLUNet) else 0.0
     allowed = "rows whose length, to the power p, a float holds: scale X, or train with normalise_input"
     require(abs(log_small) < 700, "unit", unit, allowed)
     small = math.exp(log_small)
@@ -333,7 +334,7 @@ def adam(net: nn.Module, rate: float, unit: float = 1.0) -> torch.optim.Adam:
     return torch.optim.Adam(groups, fused=True)
 
 
-def degree(p: float, normalise_input: bool) -> float:
+def input_degree(p: float, normalise_input: bool) -> float:
     """The degree of a PolyReLUNet in x - centre."""
     return 1.0 if normalise_input else p
 

@@ -9,8 +9,8 @@ none are given) a PolyReLUNet (Min & Vidal 2024) has
 so a batch costs two products, X U^T and (g Z^(p-1))^T X, and a few passes over Z; no graph is kept. Other modules are
 left to autograd. Both take losses far below floating point: l_i is never formed but relative to ``frame``.
 
-Rows that are not in memory are shuffled within random handfuls of blocks, HELD rows at a time, so that labels in order
-of class do no harm; every batch but the last of a pass is full.
+Rows that are not in memory are shuffled within random groups of blocks, SHUFFLED_ROWS rows at a time, so that labels
+in order of class do no harm; every batch but the last of a pass is full.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from polyrelu.checks import checked_output
 from polyrelu.data import BLOCK, Dataset
 from polyrelu.errors import require
 from polyrelu.nets import PolyReLUNet
-from polyrelu.train.losses import log_add, pull
+from polyrelu.train.losses import log_add, loss_slopes
 
-HELD = 32 * BLOCK
+SHUFFLED_ROWS = 32 * BLOCK  # rows held in memory and shuffled together, of data that are read block by block
 
 Parts = Iterable[tuple[Tensor, ...]]  # rows, labels and, where samples are weighted, the logs of their weights
 
@@ -63,7 +63,7 @@ class ByHand:
             high, low, back = self.memory[:size].view(3, net.width, len(x))  # a neuron a row: the faster products
             relu_powers(torch.mm(u, x.T, out=high), p, low)
             f = ((v * r) @ high).T
-            log_loss, log_size, direction = pull(self.loss, f if net.bias is None else f + net.bias, y)
+            log_loss, log_size, direction = loss_slopes(self.loss, f if net.bias is None else f + net.bias, y)
             for log in log_weight:
                 log_loss, log_size = log_loss + log, log_size + log
             total = log_add(total, float(log_loss.double().logsumexp(0)))
@@ -105,7 +105,7 @@ class ByAutograd:
         self.net, self.loss = net, loss
 
     def rows(self, X: Tensor) -> Tensor:
-        """As they are."""
+        """Inputs in the form in which parts hold them: unchanged."""
         return X
 
     def __call__(self, parts: Parts, n: int, frame: float) -> float:
@@ -113,13 +113,13 @@ class ByAutograd:
         self.net.zero_grad()
         total = -math.inf
         for x, y, *log_weight in parts:
-            relative = relative_loss(self.loss, logits(self.net, x), y, frame, *log_weight)
+            relative = relative_loss(self.loss, logit_columns(self.net, x), y, frame, *log_weight)
             relative.div(n).backward()  # type: ignore[no-untyped-call]
             total = log_add(total, float(relative.detach().log()) + frame)
         return total - math.log(n)
 
 
-def logits(net: nn.Module, x: Tensor) -> Tensor:
+def logit_columns(net: nn.Module, x: Tensor) -> Tensor:
     """Outputs as (n, C), one logit as (n, 1)."""
     f: Tensor = net(x)
     return f[:, None] if f.ndim == 1 else f
@@ -140,16 +140,16 @@ def outputs_of(net: nn.Module, data: Dataset) -> int:
 def relative_loss(name: str, f: Tensor, y: Tensor, frame: float, log_weight: Tensor | None = None) -> Tensor:
     """``sum_i c_i l_i / exp(frame)``, differentiable also where a squared loss is exactly zero."""
     if name == "squared":
-        squares = pull(name, f, y).direction.square().sum(1)
+        squares = loss_slopes(name, f, y).direction.square().sum(1)
         return (squares if log_weight is None else squares * log_weight.exp()).sum() * (0.5 * math.exp(-frame))
-    log_loss = pull(name, f, y).log_loss - frame
+    log_loss = loss_slopes(name, f, y).log_loss - frame
     return (log_loss if log_weight is None else log_loss + log_weight).exp().sum()
 
 
 class Batches:
     """Passes over ``data`` in batches (None: all rows at once), in ``dtype``, rows as ``prepare`` makes them.
 
-    ``weights`` (n,) of the samples or None; see `mean_one`.
+    ``weights`` (n,) of the samples or None; see `mean_one_weights`.
     """
 
     def __init__(
@@ -163,7 +163,9 @@ class Batches:
         self.data, self.dtype, self.prepare = data, dtype, prepare
         self.batch = None if batch is None else min(batch, len(data))
         self.y = data.y.to(dtype) if data.binary else data.y
-        self.log_weight = None if weights is None else mean_one(weights, len(data)).log().to(data.y.device, dtype)
+        self.log_weight: Tensor | None = None
+        if weights is not None:
+            self.log_weight = mean_one_weights(weights, len(data)).log().to(data.y.device, dtype)
         self.X = prepare(data.X.to(dtype)) if isinstance(data.X, Tensor) else None
         self.starts = range(0, len(data), BLOCK)
 
@@ -181,7 +183,7 @@ class Batches:
             order = torch.randperm(len(self.starts), generator=generator).tolist()
             held: tuple[Tensor, ...] | None = None
             while order or held is not None:
-                some, order = order[: HELD // BLOCK], order[HELD // BLOCK :]
+                some, order = order[: SHUFFLED_ROWS // BLOCK], order[SHUFFLED_ROWS // BLOCK :]
                 parts = [*([] if held is None else [held]), *(self.block(self.starts[k]) for k in some)]
                 whole = [torch.cat(part) for part in zip(*parts, strict=True)]
                 shuffled = torch.randperm(len(whole[0]), generator=generator).to(whole[0].device)
@@ -203,7 +205,7 @@ class Batches:
         return (self.y[rows],) if self.log_weight is None else (self.y[rows], self.log_weight[rows])
 
 
-def mean_one(weights: Tensor, n: int) -> Tensor:
+def mean_one_weights(weights: Tensor, n: int) -> Tensor:
     """Weights of n samples with mean 1, in float64; finite, >= 0 and not all 0."""
     weights = torch.as_tensor(weights).detach().double()
     require(tuple(weights.shape) == (n,), "weights.shape", tuple(weights.shape), f"({n},), one for each row")

@@ -55,7 +55,7 @@ def published_head(
         outputs,
         init="kaiming",
         seed=seed,
-        centre=mean(data),
+        centre=mean_row(data),
         bias=True,
         normalise_input=True,
         dtype=data.dtype,
@@ -99,7 +99,7 @@ def adam_epochs(
     )
 
 
-def mean(data: Dataset) -> Tensor:
+def mean_row(data: Dataset) -> Tensor:
     """Mean of the rows, summed in float64 block by block."""
     total = torch.zeros(data.dim, dtype=torch.float64)
     for _, rows in data.blocks():

@@ -2,6 +2,6 @@
 
 from polyrelu.train.gradient_flow.flow import flow
 from polyrelu.train.gradient_flow.polar_field import Field, PolarState
-from polyrelu.train.gradient_flow.two_level import stratified
+from polyrelu.train.gradient_flow.surrogate_steps import stratified
 
 __all__ = ["Field", "PolarState", "flow", "stratified"]

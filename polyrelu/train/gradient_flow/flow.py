@@ -3,7 +3,7 @@
     theta' = -grad L(theta),   L = (1/n) sum_i l(f(x_i), y_i)
 
 polar_flow.py (PolyReLUNet, any initial scale), module_flow.py (any other module) and, once the data are separated and
-few constraints decide, late_flow.py (both; losses of 1e-1000 and beyond).
+few constraints decide, separated_flow.py (both; losses of 1e-1000 and beyond).
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from polyrelu.errors import require
 from polyrelu.nets import PolyReLUNet
 from polyrelu.progress import Progress
 from polyrelu.train.descent.mean_gradient import outputs_of
-from polyrelu.train.gradient_flow.late_flow import LateFlow
-from polyrelu.train.gradient_flow.late_step import SEPARATED, ready
 from polyrelu.train.gradient_flow.module_flow import ModuleFlow
 from polyrelu.train.gradient_flow.polar_flow import PolarFlow
+from polyrelu.train.gradient_flow.separated_flow import SeparatedFlow
+from polyrelu.train.gradient_flow.separated_step import SEPARATED, ready
 from polyrelu.train.losses import check_loss, in_loss_time
 from polyrelu.train.stopping import LN10, Status, Until, as_until
 from polyrelu.train.training_run import FlowOptions, Watch
@@ -86,13 +86,13 @@ def flow(
 
 
 def _phases(net: nn.Module, options: FlowOptions, run: Trajectory | None) -> Trajectory:
-    """The early method and, from time to time, a try of the late phase, until one of them reaches the end."""
+    """The early method and, from time to time, a try of the separated phase, until one of them reaches the end."""
     until, log_n = options.until, math.log(len(options.data))
-    late, next_try = in_loss_time(options.loss), SEPARATED - log_n  # log loss at which to look for the late phase
+    late, next_try = in_loss_time(options.loss), SEPARATED - log_n  # log loss at which to look for the separated phase
     try:
         while True:
             if late and run is not None and until.log_loss < run.log_loss and ready(net, options.data, run.log_loss):
-                phase = LateFlow(run, options)
+                phase = SeparatedFlow(run, options)
                 run, late = phase.run(), not phase.gave_up
                 net = run.net
                 if late:

@@ -6,7 +6,7 @@ The slopes of deep nets are stiff: curvature far above the speed at which theta 
 second order (Sommeijer, Shampine & Verwer 1998) are explicit and, with s stages, stable for about s^2/3 times the
 step of Euler; s follows from the largest curvature, which a power iteration on differences of slopes finds. The error
 allowed is rtol |theta|, so the initial scale does not matter. A PolyReLUNet has a faster way (polar_flow.py), and so
-has every net once the data are separated and few constraints decide (late_flow.py).
+has every net once the data are separated and few constraints decide (separated_flow.py).
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from torch import Tensor, nn
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
 from polyrelu.data import BLOCK
-from polyrelu.train.descent.mean_gradient import logits, relative_loss
-from polyrelu.train.losses import class_margins, in_loss_time, log_add, log_mean_exp, pull
+from polyrelu.train.descent.mean_gradient import logit_columns, relative_loss
+from polyrelu.train.losses import class_margins, in_loss_time, log_add, log_mean_exp, loss_slopes
 from polyrelu.train.stopping import Status
 from polyrelu.train.training_run import FlowOptions, GradientFlow
 from polyrelu.train.trajectory import Trajectory
@@ -75,10 +75,10 @@ class ModuleFlow(GradientFlow):
             p.grad = None
         for start, x in self.data.blocks(BLOCK):
             y = self.y[start : start + len(x)]
-            f = logits(self.net, x.to(theta.dtype))
+            f = logit_columns(self.net, x.to(theta.dtype))
             relative_loss(self.loss, f, y, self.frame).div(len(self.data)).backward()  # type: ignore[no-untyped-call]
             f = f.detach()
-            total = log_add(total, float(pull(self.loss, f, y).log_loss.double().logsumexp(0)))
+            total = log_add(total, float(loss_slopes(self.loss, f, y).log_loss.double().logsumexp(0)))
             margins = class_margins(f, y).amin(1)
             correct, margin = correct + int((margins > 0).sum()), min(margin, float(margins.min()))
         self.passes += 1
@@ -166,7 +166,7 @@ class ModuleFlow(GradientFlow):
         self.way, self.curvature, self.age = way, 1.2 * self.curvature, 0
 
     def note(self) -> None:
-        """Record the point."""
+        """Add the point and log |theta| to the history."""
         self.record(self.point, math.log(max(size(self.point.theta), 1e-300)), {})
 
     def network(self) -> nn.Module:

@@ -34,7 +34,7 @@ from torch import Tensor
 from polyrelu.data import BLOCK
 from polyrelu.nets import Polar
 from polyrelu.train.descent.mean_gradient import relu_powers
-from polyrelu.train.losses import class_margins, in_loss_time, log_add, pull
+from polyrelu.train.losses import class_margins, in_loss_time, log_add, loss_slopes
 
 
 @dataclass(frozen=True)
@@ -226,7 +226,7 @@ class Field:
             f = height * shape + state.bias
             correct += int((class_margins(f if self.biased else shape, y) > 0).all(1).sum())
             margin = min(margin, float(class_margins(f, y).min()))
-            log_loss, log_size, direction = pull(self.loss, f, y)
+            log_loss, log_size, direction = loss_slopes(self.loss, f, y)
             log_weight = self.log_weight[start:stop].to(dtype)
             loss = log_add(loss, float((log_loss + log_weight).double().logsumexp(0)))
             log_size = log_size + log_weight

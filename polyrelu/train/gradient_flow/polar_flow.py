@@ -1,8 +1,8 @@
 """Gradient flow of a PolyReLUNet, error-controlled, indifferent to the initial scale.
 
 Integrated in polar coordinates (polar_field.py) by an adaptive Runge-Kutta pair (exponential_rk.py): on the full data
-when they are few, otherwise on a surrogate whose defect the full data correct (two_level.py). Neurons whose directions
-agree are merged, and those that no sample activates are left out (merging.py).
+when they are few, otherwise on a surrogate whose defect the full data correct (surrogate_steps.py). Neurons whose
+directions agree are merged, and those that no sample activates are left out (merging.py).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from polyrelu.nets import PolyReLUNet
 from polyrelu.train.gradient_flow.exponential_rk import PolarPoint, StepUnderflowError
 from polyrelu.train.gradient_flow.merging import MergeState
 from polyrelu.train.gradient_flow.polar_field import Field, PolarState, distance, error_size
-from polyrelu.train.gradient_flow.two_level import OneLevel, ReducedBasis, TrialStep, TwoLevel, idle, lifted
+from polyrelu.train.gradient_flow.surrogate_steps import OneLevel, ReducedBasis, TrialStep, TwoLevel, idle, lifted
 from polyrelu.train.stopping import TIME_TOLERANCE, Status
 from polyrelu.train.training_run import FlowOptions, GradientFlow, ReferenceDirections
 from polyrelu.train.trajectory import Trajectory

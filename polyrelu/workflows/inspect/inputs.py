@@ -15,7 +15,7 @@ from polyrelu.bias import (
     TRIAL_ROWS,
     Alignment,
     Decoupling,
-    Layer,
+    HomogeneousLayer,
     Subclasses,
     UniversalRadii,
     alignment,
@@ -97,7 +97,7 @@ class InspectedNet:
         return self.net
 
     @cached_property
-    def layers(self) -> tuple[Layer, ...]:
+    def layers(self) -> tuple[HomogeneousLayer, ...]:
         """The layers of a homogeneous net; refused with the layer that breaks it."""
         try:
             return layers(self.net, self.data.rows(0, min(len(self.data), TRIAL_ROWS)))

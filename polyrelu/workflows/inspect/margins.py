@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from polyrelu.bias import LARGEST_LOSS, Layer, kkt, margin_history, margins, phases
+from polyrelu.bias import LARGEST_LOSS, HomogeneousLayer, kkt, margin_history, margins, phases
 from polyrelu.errors import InputError
 from polyrelu.report import power_text
 from polyrelu.workflows.inspect.inputs import InspectedNet
@@ -108,7 +108,7 @@ def margin_over_time(subject: InspectedNet) -> Measurements:
     return [Measurement("margin over time", ever.split(",")[0], words, numbers)]
 
 
-def _layers(subject: InspectedNet) -> tuple[Layer, ...]:
+def _layers(subject: InspectedNet) -> tuple[HomogeneousLayer, ...]:
     try:
         return subject.layers
     except InputError:

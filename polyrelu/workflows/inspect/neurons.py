@@ -12,7 +12,7 @@ from polyrelu.bias import (
     CLASS_AVERAGES,
     MIXTURE,
     SINGLE_CENTRES,
-    Learned,
+    LearnedStructure,
     alignment_field,
     balance,
     class_regions,
@@ -86,7 +86,7 @@ def learned(subject: InspectedNet) -> Measurements:
     found = subject.decoupling
     known = found.learned
     numbers = {
-        **fields_of(known, *Learned.__dataclass_fields__),
+        **fields_of(known, *LearnedStructure.__dataclass_fields__),
         **fields_of(found, "centres", "deviation"),
         "others": {"+".join(map(str, counts)): score for counts, score in found.others.items()},
     }
@@ -107,7 +107,7 @@ def learned(subject: InspectedNet) -> Measurements:
     return rows
 
 
-def verdict(found: Learned) -> str:
+def verdict(found: LearnedStructure) -> str:
     """What was learned, as a clause that holds at every value of the numbers."""
     if found.verdict == CLASS_AVERAGES:
         even = "class averages" if found.averaging_ratio >= EVEN_RATIO else "uneven class averages"

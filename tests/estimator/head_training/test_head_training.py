@@ -179,7 +179,7 @@ def test_an_epoch_can_end_the_run():
 
 
 def test_rows_outside_memory_are_each_seen_once_in_full_batches(monkeypatch):
-    monkeypatch.setattr(mean_gradient, "HELD", 2 * mean_gradient.BLOCK)
+    monkeypatch.setattr(mean_gradient, "SHUFFLED_ROWS", 2 * mean_gradient.BLOCK)
     X = torch.arange(5000, dtype=torch.float32)[:, None].repeat(1, 2)
 
     class Source:

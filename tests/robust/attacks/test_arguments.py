@@ -13,17 +13,17 @@ from polyrelu.robust import AttackStatus, margin_of
 from polyrelu.robust.attacks import (
     APGD,
     PGD,
-    AtRadius,
     BoundaryWalk,
     CarliniWagner,
     CentreToCentre,
-    Minimal,
     MinimalAttack,
+    MinimalFromRadius,
+    OtherClassStart,
     PublishedPGD,
-    Random,
-    Towards,
+    RadiusFromMinimal,
+    RandomStart,
     UniversalDirection,
-    Zero,
+    ZeroStart,
 )
 
 EVERY = [
@@ -31,11 +31,11 @@ EVERY = [
     APGD(steps=10),
     PublishedPGD(steps=10),
     BoundaryWalk(steps=10),
-    CarliniWagner(steps=10, searches=2, starts=(Zero(), Towards(2))),
+    CarliniWagner(steps=10, searches=2, starts=(ZeroStart(), OtherClassStart(2))),
     UniversalDirection(),
     CentreToCentre(),
-    Minimal(PGD(steps=10, starts=(Zero(), Random(1), Towards(2))), rounds=3),
-    AtRadius(BoundaryWalk(steps=10)),
+    MinimalFromRadius(PGD(steps=10, starts=(ZeroStart(), RandomStart(1), OtherClassStart(2))), rounds=3),
+    RadiusFromMinimal(BoundaryWalk(steps=10)),
 ]
 every = pytest.mark.parametrize("attack", EVERY, ids=lambda attack: type(attack).__name__)
 
@@ -100,8 +100,8 @@ def test_radius_in_a_box_is_that_of_the_box(norm):
 
     x, y = torch.tensor([[0.8, 0.0]]).double(), torch.ones(1).double()
     pool = Dataset(torch.tensor([[0.8, 0.0], [0.1, 0.1]]).double(), torch.tensor([1.0, -1.0]))
-    attacks = [Minimal(kind(steps=30, starts=(Zero(),)), rounds=6) for kind in (PGD, APGD)]
-    for attack in [*attacks, BoundaryWalk(starts=(Zero(),)), *[CarliniWagner()] * (norm == 2)]:
+    attacks = [MinimalFromRadius(kind(steps=30, starts=(ZeroStart(),)), rounds=6) for kind in (PGD, APGD)]
+    for attack in [*attacks, BoundaryWalk(starts=(ZeroStart(),)), *[CarliniWagner()] * (norm == 2)]:
         found = attack(score, x, y, norm=norm, bounds=(0, 1), pool=pool)
         assert found.radius.item() == pytest.approx(0.4, rel=0.01)
 
@@ -142,21 +142,21 @@ def test_a_radius_must_be_a_finite_number(radius):
 
 
 def test_a_budget_of_zero_breaks_only_what_is_already_wrong():
-    for attack in (PGD(), APGD(), PublishedPGD(steps=5), AtRadius(BoundaryWalk())):
+    for attack in (PGD(), APGD(), PublishedPGD(steps=5), RadiusFromMinimal(BoundaryWalk())):
         found = attack(NET, X, -Y * torch.tensor([1.0, -1.0, 1.0, -1.0]), radius=0.0)
         assert found.success.tolist() == [True, False, True, False] and (found.perturbation == 0).all()
     for settings in ({"steps": 0}, {"starts": ()}, {"last": 0.0}):
         with pytest.raises(InputError, match=next(iter(settings))):
             PGD(**settings)
     with pytest.raises(InputError, match="rounds=0: expected a whole number >= 1"):
-        Minimal(PGD(), rounds=0)
+        MinimalFromRadius(PGD(), rounds=0)
 
 
 def test_directed_starts_need_another_class():
     with pytest.raises(InputError, match=r"pool=2 rows, all of class 1: expected rows of a class other than 1"):
         PGD()(NET, X[:2], Y[:2], radius=0.8)
     assert PGD()(NET, X[:2], Y[:2], radius=0.8, pool=MIX.sample(8, seed=0)).success.all()
-    assert PGD(starts=(Zero(),))(NET, X[:2], Y[:2], radius=1.01).success.all()  # F reaches 0 at the origin
+    assert PGD(starts=(ZeroStart(),))(NET, X[:2], Y[:2], radius=1.01).success.all()  # F reaches 0 at the origin
 
 
 def test_scores_that_are_no_functions_or_no_numbers_are_refused():
@@ -178,5 +178,7 @@ def test_evaluations_are_counted():
         seen += len(Z)
         return NET(Z)
 
-    found = PGD(steps=7, starts=(Zero(),))(score, X.repeat(4, 1), Y.repeat(4), radius=0.5)  # 16 rows, a whole block
+    found = PGD(steps=7, starts=(ZeroStart(),))(
+        score, X.repeat(4, 1), Y.repeat(4), radius=0.5
+    )  # 16 rows, a whole block
     assert found.evaluations == 16 * (1 + 7 + 1) == seen - 2  # clean, steps, last; and two looks at the shape

@@ -21,20 +21,20 @@ from polyrelu.robust.attacks import (
     PGD,
     STRONGEST,
     TARGETED,
-    AtRadius,
     Attack,
     BoundaryWalk,
     CarliniWagner,
     CentreToCentre,
-    Minimal,
     MinimalAttack,
+    MinimalFromRadius,
+    OtherClassStart,
     PublishedPGD,
-    Random,
-    Towards,
+    RadiusFromMinimal,
+    RandomStart,
     UniversalDirection,
-    Zero,
+    ZeroStart,
 )
-from polyrelu.robust.attacks.decision import DecisionWalk, StraightLines
+from polyrelu.robust.attacks.decision_based import DecisionWalk, StraightLines
 from polyrelu.robust.core import dual
 
 MIX = OrthonormalMixture(dim=20, positive=5, negative=3, alpha=0.1, rotate=7, dtype=torch.float64)
@@ -55,7 +55,7 @@ class Row:
     @property
     def attack(self) -> MinimalAttack:
         attack = ATTACKS[self.name]  # as registered, only with fewer steps where the radius is sought by bisection
-        return attack if isinstance(attack, MinimalAttack) else Minimal(replace(attack, steps=40), rounds=6)
+        return attack if isinstance(attack, MinimalAttack) else MinimalFromRadius(replace(attack, steps=40), rounds=6)
 
 
 TABLE = [
@@ -97,7 +97,8 @@ def test_every_attack_is_registered():
         left += kind.__subclasses__()
         if kind.__module__.startswith("polyrelu.robust.attacks.") and not inspect.isabstract(kind):
             found.add(kind)
-    wrappers, parts = {AtRadius, Minimal}, {StraightLines, DecisionWalk}  # the latter of `decision_attack`
+    wrappers = {RadiusFromMinimal, MinimalFromRadius}
+    parts = {StraightLines, DecisionWalk}  # of `decision_attack`
     assert found == {type(attack) for attack in ATTACKS.values()} | wrappers | parts
 
 
@@ -245,10 +246,15 @@ def test_zero_start_is_fooled_on_the_cubic_net_and_ours_is_not():
     data = mix.sample(30, seed=3)
     X, y, net = data.rows(), data.y, CentreClassifier(mix.centres, mix.labels, 3)
     assert (centre_radius(X, y, mix.centres, mix.labels, 3) < 0.75).all()
-    fooled = PublishedPGD(steps=300), PGD(starts=(Zero(),)), APGD(starts=(Zero(),), loss=CROSS_ENTROPY)
+    fooled = PublishedPGD(steps=300), PGD(starts=(ZeroStart(),)), APGD(starts=(ZeroStart(),), loss=CROSS_ENTROPY)
     for attack in fooled:
         assert attack(net, X, y, radius=0.75).success.double().mean() < 0.1
-    for attack in (PGD(), APGD(), AtRadius(BoundaryWalk()), AtRadius(CarliniWagner(starts=(Towards(),), steps=50))):
+    for attack in (
+        PGD(),
+        APGD(),
+        RadiusFromMinimal(BoundaryWalk()),
+        RadiusFromMinimal(CarliniWagner(starts=(OtherClassStart(),), steps=50)),
+    ):
         found = attack(net, X, y, radius=0.75)
         honest(net, X, y, found)
         assert found.success.all() and (found.radius <= 0.75).all()
@@ -262,15 +268,15 @@ def test_the_guard_of_the_published_attack_stops_it_where_exact_normalisation_do
     X, y = torch.eye(1, 3).double(), torch.ones(1).double()
     assert not PublishedPGD(steps=100)(score, X, y, radius=1.5).success.any()
     assert PublishedPGD(steps=100, guard=1e-300)(score, X, y, radius=1.5).success.all()
-    assert PGD(starts=(Zero(),), steps=5)(score, X, y, radius=1.01).success.all()
+    assert PGD(starts=(ZeroStart(),), steps=5)(score, X, y, radius=1.01).success.all()
 
 
 QUICK = [
-    PGD(steps=20, starts=(Zero(), Random(2), Towards(3))),
-    APGD(steps=20, starts=(Towards(3),), loss=MARGIN),
-    Minimal(PGD(steps=15, starts=(Towards(3),)), rounds=5),
-    BoundaryWalk(steps=15, starts=(Zero(), Random(1), Towards(3))),
-    CarliniWagner(steps=20, searches=3, starts=(Towards(3),)),
+    PGD(steps=20, starts=(ZeroStart(), RandomStart(2), OtherClassStart(3))),
+    APGD(steps=20, starts=(OtherClassStart(3),), loss=MARGIN),
+    MinimalFromRadius(PGD(steps=15, starts=(OtherClassStart(3),)), rounds=5),
+    BoundaryWalk(steps=15, starts=(ZeroStart(), RandomStart(1), OtherClassStart(3))),
+    CarliniWagner(steps=20, searches=3, starts=(OtherClassStart(3),)),
     UniversalDirection(),
     CentreToCentre(),
 ]
@@ -314,7 +320,7 @@ def test_same_answer_for_any_batch(attack):
 
 def test_random_starts_depend_on_the_seed():
     net, X, y = wide()
-    attack = PGD(steps=1, starts=(Random(1),))
+    attack = PGD(steps=1, starts=(RandomStart(1),))
     first, again, second = (attack(net, X, y, radius=3.0, seed=seed).perturbation for seed in (0, 0, 1))
     assert torch.equal(first, again) and (first != second).any()
 
@@ -363,8 +369,8 @@ def test_answers_agree_near_the_walls_of_a_box_and_stay_inside(norm, dtype):
     net, X = net.to(dtype), X.to(dtype).clamp(*bounds)
     y = net(X).argmax(1)
     attacks = [
-        BoundaryWalk(starts=(Zero(), Towards(3))),
-        Minimal(APGD(steps=40, starts=(Zero(), Towards(3))), rounds=6),
+        BoundaryWalk(starts=(ZeroStart(), OtherClassStart(3))),
+        MinimalFromRadius(APGD(steps=40, starts=(ZeroStart(), OtherClassStart(3))), rounds=6),
     ]
     walk, gradient = (attack(net, X, y, norm=norm, bounds=bounds) for attack in attacks)
     for found in (walk, gradient):
@@ -396,7 +402,11 @@ def test_every_other_class_is_a_target():
     W = torch.tensor([[1.0, 0.0], [-0.5, 0.75**0.5], [-0.5, -(0.75**0.5)]]).double()
     X, y = torch.tensor([[2.0, 1.0], [2.0, -1.0]]).double(), torch.tensor([0, 0])
     exact = torch.tensor([(W[0] - W[c]) @ x / (W[0] - W[c]).norm() for c, x in ((1, X[0]), (2, X[1]))])
-    for attack in (Minimal(APGD(starts=(Zero(),)), rounds=5), BoundaryWalk(starts=(Zero(),)), CarliniWagner()):
+    for attack in (
+        MinimalFromRadius(APGD(starts=(ZeroStart(),)), rounds=5),
+        BoundaryWalk(starts=(ZeroStart(),)),
+        CarliniWagner(),
+    ):
         found = attack(lambda Z: Z @ W.T, X, y)
         torch.testing.assert_close(found.radius, exact, rtol=1e-3, atol=0)
 

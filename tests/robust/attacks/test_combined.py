@@ -28,7 +28,7 @@ from polyrelu.robust.attacks import (
     strongest,
 )
 from polyrelu.robust.attacks.contract import attack_task
-from polyrelu.robust.core import dual, lowest
+from polyrelu.robust.core import dual, linear_minimiser
 
 MIX = OrthonormalMixture(dim=12, positive=3, negative=3, alpha=0.05, dtype=torch.float64)
 
@@ -52,11 +52,11 @@ def test_lowest_in_ball_and_box_by_hand():
     room = (torch.tensor([[0.5, 0.5, 0.5]]), torch.tensor([[0.5, 0.4, 0.5]]))
     expected = {1.0: [-0.5, 0.3, 0.0], math.inf: [-0.5, 0.4, -0.5]}
     for norm, d in expected.items():
-        torch.testing.assert_close(lowest(g, torch.tensor([0.8]), norm, room), torch.tensor([d]))
+        torch.testing.assert_close(linear_minimiser(g, torch.tensor([0.8]), norm, room), torch.tensor([d]))
     walls = (torch.tensor([[0.3, 9.0]]), torch.tensor([[9.0, 9.0]]))
-    found = lowest(torch.tensor([[4.0, 3.0]]), torch.ones(1), 2.0, walls)
+    found = linear_minimiser(torch.tensor([[4.0, 3.0]]), torch.ones(1), 2.0, walls)
     torch.testing.assert_close(found, torch.tensor([[-0.3, -math.sqrt(0.91)]]))  # stopped in one, farther in the other
-    assert (lowest(torch.zeros(1, 3), torch.ones(1), 2.0, room) == 0).all()
+    assert (linear_minimiser(torch.zeros(1, 3), torch.ones(1), 2.0, room) == 0).all()
 
 
 @pytest.mark.parametrize("norm", NORMS)
@@ -65,7 +65,7 @@ def test_nothing_in_ball_and_box_is_lower(norm):
     g = torch.randn(6, 5, generator=draw, dtype=torch.float64)
     room = tuple(torch.rand(6, 5, generator=draw, dtype=torch.float64) * 0.4 for _ in range(2))
     radius = torch.full((6,), 0.5, dtype=torch.float64)
-    d = lowest(g, radius, norm, room)
+    d = linear_minimiser(g, radius, norm, room)
     assert (lengths(d, norm) <= radius * (1 + 1e-12)).all() and (d <= room[1]).all() and (-d <= room[0]).all()
     others = torch.randn(20_000, 6, 5, generator=draw, dtype=torch.float64)
     others = others * (
@@ -100,7 +100,7 @@ def test_data_of_the_other_class_lead_where_the_gradient_does_not():
     pool = MIX.sample(200, seed=1)
     assert strongest(net, MIX.centres, y, 0.72, pool=pool).success.all()
     assert not strongest(net, MIX.centres, y, 0.70, pool=pool).success.any()
-    assert not FrankWolfe(steps=50, starts=(Zero(),))(net, MIX.centres, y, radius=0.72, pool=pool).success.any()
+    assert not FrankWolfe(steps=50, starts=(ZeroStart(),))(net, MIX.centres, y, radius=0.72, pool=pool).success.any()
 
 
 @pytest.mark.slow
@@ -190,7 +190,7 @@ def test_rivals_are_ordered_by_where_the_linearised_margin_falls():
     X, y = torch.tensor([[1.0, 2.0]]), torch.tensor([0])  # margins 1 and 6, which a step r lowers by r and 3 r
     for radius, first in ((0.5, 1), (4.0, 2)):
         task = attack_task(net, X, y, norm=2.0, radius=radius)
-        assert [int(target) for _, target in LikeliestRivals(2).anchors(task)] == [first, 3 - first]
+        assert [int(target) for _, target in LikeliestRivalsStart(2).anchors(task)] == [first, 3 - first]
 
 
 def test_the_nearest_rows_of_every_other_class():
@@ -204,7 +204,9 @@ def test_the_nearest_rows_of_every_other_class():
             return torch.tensor([[1.0], [4.0], [9.0], [-3.0]])
 
     task = attack_task(net, X, y, norm=2.0, pool=Few(), radius=100.0)
-    found = {(int(t), float(z)) for Z, target in Nearest().anchors(task) for t, z in zip(target, Z, strict=True)}
+    found = {
+        (int(t), float(z)) for Z, target in NearestRivalStart().anchors(task) for t, z in zip(target, Z, strict=True)
+    }
     assert found == {(1, 4.0), (2, -3.0), (0, 1.0)}
 
 

@@ -12,7 +12,7 @@ from polyrelu.errors import InputError, require
 from polyrelu.robust import LabelledRows, check_points, lengths, margin_of
 from polyrelu.robust.attacks import AttackTask
 from polyrelu.robust.attacks.task import BestFound, CountedScore
-from polyrelu.robust.core import lowest, project, steepest, to_hyperplane, unit
+from polyrelu.robust.core import linear_minimiser, project, steepest, to_hyperplane, unit
 
 NORMS = [1.0, 2.0, math.inf]
 
@@ -165,10 +165,10 @@ def test_steepest_and_lowest_steps(norm):
     dual = {1.0: math.inf, 2.0: 2.0, math.inf: 1.0}[norm]
     assert torch.allclose((g * steepest(g, norm)).sum(1), lengths(g, dual)) and (steepest(g, norm)[0] == 0).all()
     assert (lengths(steepest(g, norm), norm) <= 1 + 1e-12).all()
-    assert torch.allclose((g * lowest(g, radius, norm)).sum(1), -radius * lengths(g, dual))
+    assert torch.allclose((g * linear_minimiser(g, radius, norm)).sum(1), -radius * lengths(g, dual))
     below, above = draws(20, 4, 1).abs(), draws(20, 4, 2).abs()
     below[3, 1] = above[4, 2] = 0
-    boxed = lowest(g, radius, norm, (below, above))
+    boxed = linear_minimiser(g, radius, norm, (below, above))
     assert (boxed >= -below).all() and (boxed <= above).all() and (lengths(boxed, norm) <= radius * (1 + 1e-9)).all()
     value = (g * boxed).sum(1)
     for seed in range(40):

@@ -23,7 +23,7 @@ from polyrelu.robust import (
 from polyrelu.robust.attacks.convex_concave import lifted_perturbations
 from polyrelu.robust.attacks.nearest_boundary import nearest_boundary_points
 from polyrelu.robust.certify import certify
-from polyrelu.robust.core import reduce
+from polyrelu.robust.core import ReducedNet
 
 POWERS = (1, 1.3, 1.7, 2, 2.2, 2.5, 3, 4, 6)
 QUICK = Budget(nodes=4)
@@ -137,7 +137,7 @@ def test_nothing_is_proven_beyond_a_known_breaking_point(p):
     # Given a ball far larger than the radius the proof must stop by itself: nothing found by the attack can help it.
     for seed in range(30, 34):
         net, X, y = random_net(p, seed)
-        shallow = reduce(net)
+        shallow = ReducedNet.from_net(net)
         if not len(X) or not shallow.groups:
             continue
         rows = shallow.rows(X, y)

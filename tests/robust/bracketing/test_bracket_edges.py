@@ -260,7 +260,7 @@ def test_majorants_on_boxes_keep_to_the_curvature_allowed(p):
 @pytest.mark.slow
 def test_a_basis_that_stretches_shortens_what_is_proven():
     net, X, y = random_net(3, 2, outputs=1, bias=False)
-    shallow = reduce(net)
+    shallow = ReducedNet.from_net(net)
     assert 1 <= shallow.stretch <= 1 + 1e-12
     rows, ball = shallow.rows(X, y), torch.full((len(X),), 10.0).double()
     plain, longer = (

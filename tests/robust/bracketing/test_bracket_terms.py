@@ -11,7 +11,7 @@ from polyrelu.nets import PolyReLUNet
 from polyrelu.robust import Budget, bracket
 from polyrelu.robust.certify import certify
 from polyrelu.robust.certify.root_relaxation import Ball
-from polyrelu.robust.core import reduce
+from polyrelu.robust.core import ReducedNet
 from polyrelu.robust.core import reduced_net as shallow
 
 
@@ -41,7 +41,7 @@ def test_an_opposite_bias_counts_at_the_length_of_the_point(p: float, b: float) 
     rays = torch.stack([angle.cos(), angle.sin()])
     at = torch.minimum((X @ rays).clamp(min=0), last)
     exact = (1 + at.square() - 2 * at * (X @ rays)).clamp(min=0).amin(dim=1).sqrt()
-    reduced = reduce(net)
+    reduced = ReducedNet.from_net(net)
     rows = reduced.rows(X, y)
     lower = certify(reduced, X, y, rows, rows.s, exact * 1.01, tol=1e-6, budget=Budget(nodes=50)).lower
     assert (lower <= exact * (1 + 1e-9)).all()
@@ -57,7 +57,7 @@ def test_steps_in_a_basis_that_is_not_orthonormal_are_stretched_as_much_as_it_sa
 
     monkeypatch.setattr(shallow, "_basis", skewed)
     for width in (1, 3, 8):
-        found = reduce(PolyReLUNet(5, width, 2.0, dtype=torch.float64, seed=width))
+        found = ReducedNet.from_net(PolyReLUNet(5, width, 2.0, dtype=torch.float64, seed=width))
         longest = float(torch.linalg.matrix_norm(found.Q, 2))  # |Q d| of the worst step of length 1
         assert abs(longest - 1) > 1e-5
         assert longest <= found.stretch <= 1 + 3e-2
@@ -71,7 +71,7 @@ def test_the_slack_covers_neurons_of_a_group_on_both_sides_of_its_mean(p: float,
     net.weight.copy_(torch.tensor([[math.cos(0.1), math.sin(0.1)], [math.cos(0.1), -math.sin(0.1)]]))
     net.output.copy_(torch.tensor([[1.0, -1.0]]))
     X, y = torch.tensor([[3.0, 2.0]], dtype=torch.float64), torch.ones(1, dtype=torch.float64)
-    reduced = reduce(net, tol=20.0)
+    reduced = ReducedNet.from_net(net, tol=20.0)
     rows = reduced.rows(X, y)
     assert reduced.groups == 1
     turn = torch.linspace(0, 2 * math.pi, 1000, dtype=torch.float64)
@@ -88,7 +88,7 @@ def test_constants_of_a_normalised_net_are_those_at_the_worst_length(p: float, l
     net = PolyReLUNet(2, 1, p, bias=True, normalise_input=True, dtype=torch.float64).requires_grad_(False)
     net.bias.fill_(0.3)
     X, y = torch.tensor([[3.0, 2.0]], dtype=torch.float64), torch.full((1,), label, dtype=torch.float64)
-    reduced = reduce(net)
+    reduced = ReducedNet.from_net(net)
     rows = reduced.rows(X, y).scaled(reduced)
     ball = Ball(reduced, y, torch.full((1,), 0.25, dtype=torch.float64), rows, rows.s)
     wanted = rows.beta.abs() * (0.75 ** (p - 1) if label > 0 else 1.0)
@@ -104,7 +104,7 @@ def test_a_straightened_leaf_touches_the_root_it_replaces() -> None:
     net.output.abs_()
     net.bias.fill_(0.4)
     X, y = torch.tensor([[0.6, 0.5]], dtype=torch.float64), torch.ones(1, dtype=torch.float64)
-    reduced = reduce(net)
+    reduced = ReducedNet.from_net(net)
     rows = reduced.rows(X, y).scaled(reduced)
     ball = Ball(reduced, y, torch.full((1,), 0.1, dtype=torch.float64), rows, rows.s)
     row, none = torch.zeros(1, dtype=torch.long), torch.zeros(1, reduced.groups, dtype=torch.float64)

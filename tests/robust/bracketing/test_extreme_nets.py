@@ -20,7 +20,7 @@ from polyrelu.robust import (
     root_lipschitz_radius,
 )
 from polyrelu.robust.certify.root_relaxation import Ball
-from polyrelu.robust.core import reduce
+from polyrelu.robust.core import ReducedNet
 from polyrelu.robust.core.scaled_net import ScaledNet, gamma
 from polyrelu.robust.external import certified
 
@@ -228,7 +228,7 @@ def test_what_logarithms_round_off_coefficients_and_biases_is_counted():
             net = net_of(2, weight.tolist(), [[size[1, 0], -size[1, 1]]], (-np.log(size).sum(0)).tolist(), bias=True)
             with torch.no_grad():
                 net.bias.fill_(10 ** source.uniform(-150, 150))
-            reduced, X, y = reduce(net, 1e-3), rows([1.0, 0.0]), torch.ones(1, dtype=torch.float64)
+            reduced, X, y = ReducedNet.from_net(net, 1e-3), rows([1.0, 0.0]), torch.ones(1, dtype=torch.float64)
             table = reduced.rows(X, y)
             (own, other), bias = exactly(net)
             unit = mpmath.exp(mpmath.mpf(reduced.whole.log_unit))

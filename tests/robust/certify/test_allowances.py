@@ -27,7 +27,7 @@ from torch import Tensor
 from polyrelu.nets import PolyReLUNet
 from polyrelu.robust import REAL, Arithmetic, Budget, linear_radius, quadratic_radius, root_lipschitz_radius
 from polyrelu.robust.certify import certify, krylov_radius
-from polyrelu.robust.core import reduce
+from polyrelu.robust.core import ReducedNet
 
 KNOWN = Path(__file__).with_name("allowances.json")
 WRITE = bool(os.environ.get("WRITE_ALLOWANCES"))
@@ -60,7 +60,7 @@ FUNCTIONS = [  # whatever a bound is made of
     (f"{CORE}.relaxation", "_NewtonSearch.advance"),
     *(
         (f"{CORE}.reduced_net", name)
-        for name in ("ReducedNet.slack", "ReducedNet._constant", "ReducedRows.scaled", "reduce")
+        for name in ("ReducedNet.slack", "ReducedNet._constant", "ReducedRows.scaled", "ReducedNet.from_net")
     ),
 ]
 
@@ -85,7 +85,7 @@ def net_of(p: float, kind: str, dim: int, width: int) -> tuple[PolyReLUNet, Tens
 
 
 def leaves(net: PolyReLUNet, X: Tensor, y: Tensor, arithmetic: Arithmetic) -> None:
-    shallow = reduce(net, arithmetic=arithmetic)
+    shallow = ReducedNet.from_net(net, arithmetic=arithmetic)
     rows = shallow.rows(X, y)
     upper = torch.full((len(X),), 0.2, dtype=torch.float64)
     certify(shallow, X, y, rows, rows.s, upper, tol=1e-3, budget=Budget(nodes=0))

@@ -13,7 +13,7 @@ from polyrelu.robust.attacks.nearest_boundary import nearest_boundary_points
 from polyrelu.robust.certify import krylov, krylov_radius
 from polyrelu.robust.certify.lipschitz import ScaledNet
 from polyrelu.robust.certify.quadratic import QuadraticRows, SpanCoordinates
-from polyrelu.robust.core import reduce
+from polyrelu.robust.core import ReducedNet
 from polyrelu.train import published_head
 
 POWERS = (1, 2, 2.5, 4)
@@ -41,7 +41,7 @@ def random_net(p, seed, dim=3, width=9, outputs=1):
 
 def nearest_broken(net, X, y):
     """An upper bound of each radius: the convex-concave attack, and points that are broken on rays all around."""
-    shallow = reduce(net)
+    shallow = ReducedNet.from_net(net)
     rows = shallow.rows(X, y)
     best = lifted_perturbations(net, shallow, X, y, rows, nearest_boundary_points(shallow, rows)).radius
     draw = torch.Generator().manual_seed(0)

@@ -95,7 +95,7 @@ SIZES = [(3, 5), (6, 40), (20, 12), (30, 60), (50, 25)]
 @pytest.mark.parametrize("dim, width", SIZES)
 @pytest.mark.parametrize("most", [1, 3, 16])
 def test_quick_radii_are_exact_or_below_where_margins_are_quadratic(monkeypatch, dim, width, outputs, most):
-    monkeypatch.setattr(krylov, "PROOF", most)
+    monkeypatch.setattr(krylov, "PROOF_DIMENSIONS", most)
     ratios = []
     for seed in range(4):
         net, X, y, exact = exact_case(seed, dim, width, outputs)
@@ -167,7 +167,7 @@ def spied_krylov(monkeypatch, seen: Seen) -> None:
 
     def bound(rows, rho, touch, most):
         found = inner(rows, rho, touch, most)
-        at = rho[:, None] * torch.where(rows.A > 0, touch / krylov.OWN, touch / krylov.OPPOSITE)
+        at = rho[:, None] * torch.where(rows.A > 0, touch / krylov.OWN_TOUCH, touch / krylov.OPPOSITE_TOUCH)
         seen.add(rows, rho, at, found[0])
         return found
 
@@ -194,8 +194,8 @@ SHAPES = [(5, 14), (20, 30), (40, 24)]
 @pytest.mark.parametrize("p", POWERS)
 @pytest.mark.parametrize("dim, width", SHAPES)
 def test_a_quick_bound_is_at_most_the_least_value_of_its_quadratic(monkeypatch, dim, width, p, most):
-    monkeypatch.setattr(krylov, "PROOF", most)
-    monkeypatch.setattr(krylov, "SEARCH", most)
+    monkeypatch.setattr(krylov, "PROOF_DIMENSIONS", most)
+    monkeypatch.setattr(krylov, "SEARCH_DIMENSIONS", most)
     monkeypatch.setattr(krylov, "ROUNDS", 4)
     seen = Seen()
     spied_krylov(monkeypatch, seen)

@@ -8,7 +8,7 @@ import torch
 from polyrelu.nets import PolyReLUNet
 from polyrelu.robust.certify.branch_and_bound import LeaderNodes, _divide, leader_weights
 from polyrelu.robust.certify.root_relaxation import Ball, boxed, largest
-from polyrelu.robust.core import reduce
+from polyrelu.robust.core import ReducedNet
 from polyrelu.robust.core.relaxation import (
     MU,
     Relaxation,
@@ -254,7 +254,7 @@ def ball_of(p, seed, outputs, R, normalise_input=False, tol=1e-3):
     net, normal, uniform = small_net(p, seed, outputs, normalise_input=normalise_input)
     X = normal(12, 3)
     y = labels(net, X)
-    shallow = reduce(net, tol)
+    shallow = ReducedNet.from_net(net, tol)
     rows = shallow.rows(X, y)
     return Ball(shallow, y, torch.full((12,), R).double(), rows, rows.s), rows, X, normal, uniform
 
@@ -397,7 +397,7 @@ def test_the_slack_of_the_reduction_covers_merged_neurons(p, outputs):
     with torch.no_grad():
         net.weight.copy_(W * (0.5 + uniform(30, 1)))
         net.output.copy_(normal(outputs, 30))
-    shallow = reduce(net, tol=0.4)
+    shallow = ReducedNet.from_net(net, tol=0.4)
     unit = math.exp(shallow.whole.log_unit)  # the largest coefficient, which the reduced net makes 1
     assert shallow.groups == 5
     X = normal(10, 6)
@@ -426,7 +426,7 @@ def test_neurons_without_weight_are_left_out():
     with torch.no_grad():
         net.weight[0] = 0
         net.output[0, 1] = 0
-    shallow = reduce(net)
+    shallow = ReducedNet.from_net(net)
     assert shallow.groups == 4
     X = normal(5, 3)
     T = X @ shallow.Q.T @ shallow.C.T

@@ -166,9 +166,9 @@ def test_lipschitz_radius_is_below_the_exact_one():
     margins = data.y * AverageClassifier(mix.centres, mix.labels)(data.X)
     radii = average_radius(data.X, data.y, mix.centres, mix.labels)
     for q, r in zip(margins.tolist(), radii.tolist(), strict=True):
-        assert theory.lipschitz_radius(q, math.sqrt(10)) <= r + 1e-12
-    assert theory.lipschitz_radius(1.0, math.sqrt(10)) == pytest.approx(theory.average_critical_radius(10))
-    assert theory.lipschitz_radius(-1.0, 2.0) == 0
+        assert theory.margin_over_lipschitz(q, math.sqrt(10)) <= r + 1e-12
+    assert theory.margin_over_lipschitz(1.0, math.sqrt(10)) == pytest.approx(theory.average_critical_radius(10))
+    assert theory.margin_over_lipschitz(-1.0, 2.0) == 0
 
 
 def test_monotone_and_with_the_right_limits():
@@ -197,7 +197,7 @@ def test_bad_arguments_are_named():
         (lambda: theory.average_robust_accuracy(0.1, 100, 0, 4, 1), "positive"),
         (lambda: theory.impossibility_bound(0, 4), "positive"),
         (lambda: theory.flip_radius(0.5, 1), "p="),
-        (lambda: theory.lipschitz_radius(1, 0), "lipschitz"),
+        (lambda: theory.margin_over_lipschitz(1, 0), "lipschitz"),
         (lambda: theory.feature_decoupling_radius(10, 2, "mean"), "readout"),
         (lambda: theory.universal_perturbation_bound(100, 10, 0.6, C=1), "balance"),
         (lambda: theory.universal_perturbation_samples(20, 4, 1e-9, 0.5), "delta"),

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from polyrelu import Dataset, InputError, OrthonormalMixture, PolyReLUNet, Status, Trajectory, Until, flow
 from polyrelu.nets import CentreClassifier
 from polyrelu.progress import Progress
-from polyrelu.train.losses import pull
+from polyrelu.train.losses import loss_slopes
 
 F64 = torch.float64
 
@@ -267,7 +267,7 @@ def test_any_shape_and_dtype(n, dim, width, classes, p, loss, dtype, bias):
     assert end <= start + 1e-6
     with torch.no_grad():
         f = out.net(data.rows()).reshape(len(X), -1)
-    again = pull(loss, f, data.y).log_loss.double().logsumexp(0) - math.log(len(X))
+    again = loss_slopes(loss, f, data.y).log_loss.double().logsumexp(0) - math.log(len(X))
     assert end == pytest.approx(float(again), abs=1e-3)
 
 

@@ -26,7 +26,7 @@ from polyrelu.bias import (
     ONE_SUBCLASS,
     OUTSIDE_SPAN,
     SINGLE_CENTRES,
-    Learned,
+    LearnedStructure,
     alignment,
     balance,
     cones,
@@ -200,7 +200,7 @@ def test_sub_classes_nobody_knows_are_estimated_and_it_says_so(nets, tmp_path):
 
 def learned(verdict, score=0.1, ratio=0.95, effective=1.0, low=None, high=None):
     low, high = score if low is None else low, score if high is None else high
-    return Learned(score, low, high, 0.0, ratio, 0.1, 0.1, effective, 0.9, verdict)
+    return LearnedStructure(score, low, high, 0.0, ratio, 0.1, 0.1, effective, 0.9, verdict)
 
 
 @pytest.mark.parametrize(

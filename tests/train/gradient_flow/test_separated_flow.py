@@ -12,12 +12,12 @@ from polyrelu import Dataset, OrthonormalMixture, PolyReLUNet, Status, Until, fl
 from polyrelu.bias import kkt, margin_history, margins
 from polyrelu.nets import MLP, LogisticRegression, SmallCNN
 from polyrelu.progress import Progress
-from polyrelu.train.gradient_flow.implicit_step import end_forces
+from polyrelu.train.gradient_flow.separated_forces import end_forces
 
 F64 = torch.float64
 LEVELS = (-10.0, -15.0, -20.0, -120.0, -881.0)
 flow_module = importlib.import_module("polyrelu.train.gradient_flow.flow")
-late_phase = importlib.import_module("polyrelu.train.gradient_flow.late_step")
+late_phase = importlib.import_module("polyrelu.train.gradient_flow.separated_step")
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +95,7 @@ def test_the_same_flow_as_the_early_method(data, loss, monkeypatch):
 
 @pytest.fixture(scope="module")
 def separated(data):
-    """Where the late phase begins: the margins decide, and more than twenty constraints are near the least of them."""
+    """Where the separated phase begins: the margins decide, and more than twenty constraints are near the least."""
     return flow(small(3.0), data, until=Until(log10_loss=-5.5), rtol=1e-4)
 
 
@@ -105,8 +105,8 @@ def test_constraints_left_out_of_a_step_pull_the_others(data, separated, monkeyp
     net, names = separated.net, ("weight", "output")
     margins_of_all = late_phase.all_margins(net, data)
     start = torch.softmax(-margins_of_all.flatten(), 0).view_as(margins_of_all)
-    state = late_phase.LateState(net, names, margins_of_all, "exp", 0.0, 0.0, start)
-    method = late_phase.LateStepper(data, 2.0)
+    state = late_phase.SeparatedState(net, names, margins_of_all, "exp", 0.0, 0.0, start)
+    method = late_phase.SeparatedStepper(data, 2.0)
     near = method.tangent(state, start)
     q = data.y.double() * net(data.rows())
     near_by = (q <= q.min() + late_phase.NEAR_MARGIN).nonzero()[:, 0]

@@ -29,17 +29,17 @@ from polyrelu.errors import require
 from polyrelu.robust.attacks.contract import MinimalAttack
 from polyrelu.robust.attacks.starts import Anchor
 from polyrelu.robust.attacks.task import AttackTask, first_crossing, halve
+from polyrelu.robust.core.attack_result import AttackResult
 from polyrelu.robust.core.norms import lengths, unit
 from polyrelu.robust.core.pool import LabelledRows, PoolSource
-from polyrelu.robust.core.result import AttackResult
 
 Predict = Callable[[Any], Any]  # rows (n, D) as numpy -> n labels
 
 LINES, SAMPLES, HALVINGS = 6, 12, 10  # rows to go to; queries along each line, and halvings of the crossing
-LAST = 52  # queries of the call that owns the attack, to pull the best point to the boundary
-KEPT = 0.9  # how much of the earlier sum of normals counts at the next step
-SPREAD = 0.4  # delta, in units of |z - x|
-PARTS = (0.5, 0.25, 0.12, 0.06)  # of the coordinates, tried to be left alone at each step
+FINAL_QUERIES = 52  # of the halvings with which the call of every minimal attack moves its best points to the boundary
+NORMAL_MEMORY = 0.9  # factor of the earlier estimates in the sum of normals, at each step
+PROBE_LENGTH = 0.4  # delta, in units of |z - x|
+RESET_SHARES = (0.5, 0.25, 0.12, 0.06)  # of the coordinates, drawn at random and set back to x in a trial
 AT_ONCE = 2**23  # numbers in one block of queries
 
 
@@ -85,7 +85,7 @@ class StraightLines(MinimalAttack):
             yield torch.where((task.y != label)[:, None], mean, task.X), None
 
     def search(self, task: AttackTask, Z: Tensor) -> None:
-        """Along the lines."""
+        """The first crossing of the boundary on each line."""
         first_crossing(task, Z, SAMPLES, HALVINGS)
 
 
@@ -110,11 +110,11 @@ class DecisionWalk(MinimalAttack):
         X = task.X
         Z = halve(task, Z - X, torch.zeros_like(X[:, 0]), torch.ones_like(X[:, 0]), HALVINGS)
         share, normal = torch.ones_like(X[:, 0]), torch.zeros_like(X)
-        left, many, turn = self.queries - HALVINGS - LAST, 30, 0
+        left, many, turn = self.queries - HALVINGS - FINAL_QUERIES, 30, 0
         while left >= many // 2:
             many = min(many, left)
             away = lengths(Z - X, 2.0)
-            normal = KEPT * normal + self._normal(task, Z, SPREAD * away, many, turn)
+            normal = NORMAL_MEMORY * normal + self._normal(task, Z, PROBE_LENGTH * away, many, turn)
             v = unit(normal)
             nearest = X + ((Z - X) * v).sum(dim=1, keepdim=True) * v
             along = unit(Z + share[:, None] * (nearest - Z) - X) * away[:, None] + X
@@ -123,7 +123,7 @@ class DecisionWalk(MinimalAttack):
             share = torch.where(broken, 2 * share, share / 2).clamp(max=1)
             Z = torch.where(broken[:, None], nearer, Z)
             Z = self._fewer(task, Z, turn)
-            left -= many + 9 + len(PARTS)
+            left -= many + 9 + len(RESET_SHARES)
             many, turn = int(many * 1.2) + 1, turn + 1
 
     def _normal(self, task: AttackTask, Z: Tensor, delta: Tensor, many: int, turn: int) -> Tensor:
@@ -137,8 +137,8 @@ class DecisionWalk(MinimalAttack):
         return ((s - s.mean(dim=1, keepdim=True))[:, :, None] * U).sum(dim=1)
 
     def _fewer(self, task: AttackTask, Z: Tensor, turn: int) -> Tensor:
-        """Z with random PARTS of the coordinates back at x, where that is still broken."""
-        for number, part in enumerate(PARTS):
+        """Z with random shares (RESET_SHARES) of the coordinates as in x, where that is still broken."""
+        for number, part in enumerate(RESET_SHARES):
             keys = ([task.seed, turn, number, row] for row in task.rows.tolist())
             drawn = np.stack([np.random.default_rng(key).random(Z.shape[1]) < part for key in keys])
             trial = torch.where(torch.from_numpy(drawn).to(Z.device), task.X, Z)
@@ -175,7 +175,7 @@ def decision_attack(
     said = LabelledRows(rows.to(X), score.places(rows.to(X)))
     lines = StraightLines()(score, X, labels, pool=said, seed=seed)
     used = lines.evaluations // max(1, len(X))
-    walk = DecisionWalk(X + lines.perturbation, max(LAST + 40, queries - used))
+    walk = DecisionWalk(X + lines.perturbation, max(FINAL_QUERIES + 40, queries - used))
     batch = max(1, AT_ONCE // (X.shape[1] * 200))
     found = walk(score, X, labels, pool=said, seed=seed, batch=batch)
     better = found.radius < lines.radius

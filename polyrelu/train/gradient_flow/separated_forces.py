@@ -1,4 +1,4 @@
-"""The implicit step of late_step.py: which constraints pull at its end, and, for p = 1, through which gates.
+"""The implicit step of separated_step.py: which constraints pull at its end, and, for p = 1, through which gates.
 
     p = softmax(-(q + K p))                                 minimises   log sum exp(-c) + u K u / 2,  c = q + K u
 
@@ -18,7 +18,7 @@ from torch import Tensor
 
 from polyrelu.train.margin_gradients import Gates
 
-WIDTHS = (1e-2, 1e-3, 1e-4)
+KINK_WIDTHS = (1e-2, 1e-3, 1e-4)  # over which the kink of relu is rounded, in turn, in units of |w||x|
 
 
 def end_forces(q: Tensor, K: Tensor, start: Tensor, gates: Gates | None = None) -> tuple[Tensor, Tensor]:
@@ -28,7 +28,7 @@ def end_forces(q: Tensor, K: Tensor, start: Tensor, gates: Gates | None = None) 
         gates = Gates(none, none, q[:0], q[:0], q[:0])
     u = torch.cat([start, -start[gates.row] * gates.height * (gates.at > 0)])
     first = torch.cat([q + torch.zeros_like(q).index_add(0, gates.row, gates.height * gates.at.clamp(min=0)), gates.at])
-    for width in WIDTHS if len(gates.row) else WIDTHS[-1:]:
+    for width in KINK_WIDTHS if len(gates.row) else KINK_WIDTHS[-1:]:
         u, force = _newton(first, K, u, gates, width * gates.width)
     return force[: len(q)], -force[len(q) :]
 

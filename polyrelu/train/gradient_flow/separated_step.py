@@ -26,7 +26,7 @@ from torch import Tensor, nn
 import polyrelu.train.margin_gradients as gradients
 from polyrelu.data import BLOCK, Dataset
 from polyrelu.nets import Polar
-from polyrelu.train.gradient_flow.implicit_step import end_forces
+from polyrelu.train.gradient_flow.separated_forces import end_forces
 from polyrelu.train.losses import class_margins, log_add, log_mean_exp, log_softplus
 from polyrelu.train.margin_gradients import Gates, gate_planes, gram_with_gates, has_free_gates
 
@@ -61,8 +61,8 @@ def all_margins(net: nn.Module, data: Dataset) -> Tensor:
 
 
 @dataclass(frozen=True, eq=False)
-class LateState:
-    """A point of the late phase; it is a `Weights`.
+class SeparatedState:
+    """A point of the separated phase; it is a `Weights`.
 
     The net in float64, its margins q (n, C), clock and log flow time, and the weights (n, C) of the constraints.
     """
@@ -114,14 +114,14 @@ class LateState:
         return math.log(inverse) - degree * self.log_rho
 
 
-class LateStepper:
+class SeparatedStepper:
     """Steps of the module docstring on one data set; ``work`` counts passes over it."""
 
     def __init__(self, data: Dataset, degree: float | None) -> None:
         self.data, self.degree, self.work = data, degree, 0.0
         self.unknown_gates = False  # whether gates are unknowns: slower, so only where steps fail without
 
-    def step(self, state: LateState, dt: float) -> tuple[LateState, float]:
+    def step(self, state: SeparatedState, dt: float) -> tuple[SeparatedState, float]:
         """Two half steps, extrapolated with one whole step, and how far apart they are relative to |theta|."""
         near = self.tangent(state, state.weights)
         whole, half = self.move(state, near, dt), self.move(state, near, dt / 2)
@@ -137,7 +137,7 @@ class LateStepper:
         end = replace(end, log_t=log_add(state.log_t, passed))
         return end, length(apart) / math.exp(end.log_rho)
 
-    def move(self, state: LateState, near: Tangent, dt: float) -> LateState:
+    def move(self, state: SeparatedState, near: Tangent, dt: float) -> SeparatedState:
         """One step; constraints and gates that were not offered but turn out to matter are, and it is taken again."""
         for turn in range(8):
             p, s = self.forces(near, dt)
@@ -163,7 +163,7 @@ class LateStepper:
         full[near.chosen] = p
         return replace(new, q=q, weights=full.view_as(q))
 
-    def tangent(self, state: LateState, start: Tensor, chosen: Tensor | None = None) -> Tangent:
+    def tangent(self, state: SeparatedState, start: Tensor, chosen: Tensor | None = None) -> Tangent:
         """Gradients of the constraints near the margin; ``start`` (n, C): weights to begin with."""
         flat, most = state.q.flatten(), MAX_CONSTRAINTS[gradients.closed_form(state.net)]
         if chosen is None:
@@ -196,7 +196,7 @@ class LateStepper:
         p, s = end_forces(near.q + dt * near.drift, dt * mine * near.G, start, near.gates)
         return mine * p, mine * s
 
-    def moved(self, state: LateState, near: Tangent, dt: float, p: Tensor, s: Tensor) -> LateState:
+    def moved(self, state: SeparatedState, near: Tangent, dt: float, p: Tensor, s: Tensor) -> SeparatedState:
         """theta + dt sum_k p_k grad q_k, the gradients through unknown gates replaced by their forces."""
         pull = gradients.total(state, near.X, near.E * p[:, None])
         if near.gates is not None:
@@ -205,7 +205,7 @@ class LateStepper:
             pull = {name: part + near.rest[name] for name, part in pull.items()}
         return replace(state, net=changed(state.net, pull, dt), tau=state.tau + dt)
 
-    def falls(self, old: LateState, new: LateState) -> bool:
+    def falls(self, old: SeparatedState, new: SeparatedState) -> bool:
         """Whether the smoothed margin of a homogeneous net fell, beyond rounding."""
         if self.degree is None:
             return False
@@ -228,14 +228,14 @@ class Tangent:
     drift: Tensor  # and how fast they move the margins q
 
 
-def pinned(state: LateState, X: Tensor, E: Tensor, weights: Tensor) -> Gates | None:
+def pinned(state: SeparatedState, X: Tensor, E: Tensor, weights: Tensor) -> Gates | None:
     """Harmful pairs that lie at their gate already."""
     t, d, width = gate_planes(state, X, E)
     pairs = ((t.abs() <= PINNED * width) & (d < 0) & (weights[:, None] > GATE_WEIGHT)).nonzero()
     return Gates.from_pairs(state, X, E, pairs[:MAX_GATES]) if len(pairs) else None
 
 
-def crossed(old: LateState, new: LateState, near: Tangent, p: Tensor) -> Tensor | None:
+def crossed(old: SeparatedState, new: SeparatedState, near: Tangent, p: Tensor) -> Tensor | None:
     """All pairs to treat as unknown if a step took harmful ones through their gates; None if it took no new one."""
     (t, d, _), (after, _, _) = gate_planes(old, near.X, near.E), gate_planes(new, near.X, near.E)
     through = ((t > 0) != (after > 0)) & (d < 0) & (p[:, None] > GATE_WEIGHT)

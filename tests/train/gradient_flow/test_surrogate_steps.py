@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from polyrelu import OrthonormalMixture
-from polyrelu.train.gradient_flow.two_level import ReducedBasis, stratified, summarise
+from polyrelu.train.gradient_flow.surrogate_steps import ReducedBasis, stratified, summarise
 
 F64 = torch.float64
 

@@ -14,7 +14,7 @@ from torch import Tensor
 from polyrelu.robust.core.norms import lengths
 
 Changed = Callable[[Tensor, Tensor], Tensor]  # rows (k,), points (k, D): is the decision about them another one?
-PUSHES = (0.0, 1e-9, 1e-6, 1e-5, 1e-4, 1e-3)  # how much longer a perturbation may get before its classifier gives in
+PUSHES = (0.0, 1e-9, 1e-6, 1e-5, 1e-4, 1e-3)  # relative lengthenings tried until the classifier's decision changes
 
 
 class AttackStatus(Enum):
@@ -57,10 +57,10 @@ def _status(length: float) -> AttackStatus:
 
 
 def recheck(changed: Changed, X: Tensor, radius: Tensor, step: Tensor) -> tuple[Tensor, Tensor]:
-    """Radii (n,) and perturbations (n, D) to which the classifier itself gives in, a little longer if need be.
+    """Radii (n,) and perturbations (n, D) that change the classifier's own decision, a little longer if need be.
 
-    For one that computes in less than float64, or by other operations than those attacked. What it does not give in to
-    does not count: inf and 0; it was wrong from the start: 0.
+    For one that computes in less than float64, or by other operations than those attacked. A perturbation
+    that changes nothing does not count: inf and 0; points wrong from the start: 0.
     """
     wrong = changed(torch.arange(len(X)), X) | (radius == 0)
     length, sure = torch.where(wrong, 0.0, torch.inf).double(), torch.zeros_like(step)

@@ -1,4 +1,4 @@
-"""A run in its late phase: the steps of late_step.py to the target, with their length controlled by the error."""
+"""A run after separation: the steps of separated_step.py to the target, with their length controlled by the error."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 import polyrelu.train.margin_gradients as gradients
 from polyrelu.nets import Polar, PolyReLUNet
-from polyrelu.train.gradient_flow.late_step import LateState, LateStepper, all_margins, length
+from polyrelu.train.gradient_flow.separated_step import SeparatedState, SeparatedStepper, all_margins, length
 from polyrelu.train.stopping import Status, StepTargets
 from polyrelu.train.training_run import FlowOptions, GradientFlow, ReferenceDirections
 from polyrelu.train.trajectory import Trajectory
@@ -20,14 +20,14 @@ GATES_AFTER = 5  # rejected steps, beyond one for every second accepted, before 
 GIVE_UP_AFTER = 20  # rejected steps, beyond one for each accepted, before the early methods take over again
 
 
-class LateFlow(GradientFlow):
-    """The late phase under way: on from ``before``, whose net is `ready`, by steps implicit in the margins.
+class SeparatedFlow(GradientFlow):
+    """The separated phase under way: on from ``before``, whose net is `ready`, by steps implicit in the margins.
 
     It gives up where steps become too short: where neurons slide along gates of single samples (p = 1, few data),
     which the tangent cannot see.
     """
 
-    point: LateState
+    point: SeparatedState
 
     def __init__(self, before: Trajectory, options: FlowOptions) -> None:
         super().__init__(options, before, [level for level in options.checkpoints if level not in before.checkpoints])
@@ -37,8 +37,8 @@ class LateFlow(GradientFlow):
         names = tuple(name for name, value in net.named_parameters() if value.requires_grad)
         q = all_margins(net, self.data)
         weights = torch.softmax(-q.flatten(), 0).view_as(q)
-        self.point = LateState(net, names, q, options.loss, *self.start, weights)
-        self.stepper = LateStepper(self.data, self.degree())
+        self.point = SeparatedState(net, names, q, options.loss, *self.start, weights)
+        self.stepper = SeparatedStepper(self.data, self.degree())
         self.dt = 0.02 * math.exp(self.point.log_rho) / length(self.pull(weights))
         if isinstance(before.net, PolyReLUNet):
             self.reference = ReferenceDirections.from_net(before.net, self.data)
