@@ -178,8 +178,11 @@ def _random_copy(net: nn.Module, names: Sequence[str]) -> nn.Module:
 
 def _random_rows(net: nn.Module) -> Tensor:
     first = next((module for module in net.modules() if not isinstance(module, nn.Sequential)), None)
-    dim = net.dim if isinstance(net, Net) else first.in_features if isinstance(first, nn.Linear) else None
-    if dim is None:
+    if isinstance(net, Net):
+        dim = net.dim
+    elif isinstance(first, nn.Linear):
+        dim = first.in_features
+    else:
         raise InputError(f"X=None: expected rows to try a {type(net).__name__} on; give some of its data.")
     return torch.randn(TRIAL_ROWS, dim, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
 

@@ -1,11 +1,11 @@
-"""Losses in log domain: ``log l`` and the pull ``-dl/df`` as (log size, direction), so 1e-800 is a number.
+"""Losses in log domain: ``log l`` and the slope ``-dl/df`` as (log size, direction), so 1e-800 is a number.
 
     exponent          a = -y f                          (one logit, y = +-1)
                       a = log sum_{c != y} e^(f_c - f_y)  (C classes)
     exp               l = e^a             |dl/df| = e^a
     logistic,         l = log(1 + e^a)    |dl/df| = 1 / (1 + e^-a)
     cross_entropy     the same: with C classes, log(1 + e^a) is the cross-entropy
-    squared           l = |target - f|^2 / 2,  pull = target - f;  target = y or the one-hot of y
+    squared           l = |target - f|^2 / 2,  -dl/df = target - f;  target = y or the one-hot of y
 
 The clock of exp and logistic flows is loss time, d tau = L dt (Lyu & Li 2020 use its discrete form as a
 learning rate): in it margins grow exponentially and any loss is a few steps away. A squared-loss flow
@@ -77,7 +77,7 @@ def log_softplus(a: Tensor) -> Tensor:
 
 
 def exponent(f: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-    """``a`` (n,) of the module docstring and the direction (n, C) in which lowering it pulls the logits."""
+    """``a`` (n,) of the module docstring and the direction (n, C) in which the logits move to lower it."""
     if f.shape[1] == 1:
         return -y * f[:, 0], y[:, None]
     own = functional.one_hot(y, f.shape[1]).bool()
@@ -94,7 +94,7 @@ def class_margins(f: Tensor, y: Tensor) -> Tensor:
 
 
 def loss_slopes(name: str, f: Tensor, y: Tensor) -> LossSlopes:
-    """Loss and pull of every sample; ``f`` is (n, C), ``y`` is +-1 for C = 1 and 0..C-1 otherwise."""
+    """log l and -dl/df of every sample; ``f`` is (n, C), ``y`` is +-1 for C = 1 and 0..C-1 otherwise."""
     if name == "squared":
         target = y[:, None] if f.shape[1] == 1 else functional.one_hot(y, f.shape[1]).to(f.dtype)
         gap = target - f

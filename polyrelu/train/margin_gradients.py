@@ -175,11 +175,11 @@ def gram_with_gates(at: Weights, X: Tensor, E: Tensor, gates: Gates) -> Tensor:
 
 
 def set_gate_forces(
-    pull: dict[str, Tensor], at: Weights, X: Tensor, weights: Tensor, gates: Gates, forces: Tensor
+    velocity: dict[str, Tensor], at: Weights, X: Tensor, weights: Tensor, gates: Gates, forces: Tensor
 ) -> None:
-    """Replace in ``pull`` = sum_k weights_k grad q_k the gradients through the gates of the pairs by ``forces``."""
+    """Replace in ``velocity`` = sum_k weights_k grad q_k the gradients through the gates of the pairs by ``forces``."""
     back = weights[gates.row] * gates.height * (gates.at > 0) - forces
-    pull["weight"].index_add_(0, gates.neuron, back[:, None] * at.net.preprocess(X)[gates.row])  # type: ignore[operator]
+    velocity["weight"].index_add_(0, gates.neuron, back[:, None] * at.net.preprocess(X)[gates.row])  # type: ignore[operator]
 
 
 def has_free_gates(at: Weights) -> bool:

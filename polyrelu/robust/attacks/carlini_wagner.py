@@ -25,7 +25,7 @@ class CarliniWagner(GradientAttack, MinimalAttack):
 
     m is the loss, a margin; dividing by its value at x and by a length s (|start - x|, or m/|grad m| for a start at x)
     makes every setting free of units. In a box z = low + (high - low)(1 + tanh w)/2; without one z is the variable.
-    The step shrinks linearly to 0. The paper starts at x, hence the default; nets flat there need also `OtherClassStart`.
+    The step shrinks linearly to 0. The paper starts at x, hence the default; nets flat there need `OtherClassStart`.
     Cost: ``searches`` times ``steps`` gradients per start.
     """
 

@@ -84,8 +84,12 @@ class Kernel(nn.Module):
         if self.kind == "rbf":
             square = X.square().sum(dim=1, keepdim=True) - 2 * inner + self.vectors.square().sum(dim=1)
             return (-self.gamma * square.clamp(min=0)).exp()
-        inner = inner if self.kind == "linear" else self.gamma * inner + self.constant
-        return inner.pow(self.degree) if self.kind == "poly" else inner.tanh() if self.kind == "sigmoid" else inner
+        if self.kind == "linear":
+            return inner
+        inner = self.gamma * inner + self.constant
+        if self.kind == "poly":
+            return inner.pow(self.degree)
+        return inner.tanh() if self.kind == "sigmoid" else inner
 
 
 @final

@@ -180,18 +180,23 @@ class Batches:
                 x = torch.index_select(self.X, 0, index, out=buffer[: len(index)])
                 yield [(x, *self.labels(index))], len(index)
         else:
-            order = torch.randperm(len(self.starts), generator=generator).tolist()
-            held: tuple[Tensor, ...] | None = None
-            while order or held is not None:
-                some, order = order[: SHUFFLED_ROWS // BLOCK], order[SHUFFLED_ROWS // BLOCK :]
-                parts = [*([] if held is None else [held]), *(self.block(self.starts[k]) for k in some)]
-                whole = [torch.cat(part) for part in zip(*parts, strict=True)]
-                shuffled = torch.randperm(len(whole[0]), generator=generator).to(whole[0].device)
-                last, held = len(shuffled) - len(shuffled) % self.batch if order else len(shuffled), None
-                for index in torch.split(shuffled[:last], self.batch):
-                    yield [tuple(part[index] for part in whole)], len(index)
-                if last < len(shuffled):
-                    held = tuple(part[shuffled[last:]] for part in whole)
+            yield from self.shuffled_groups(generator, self.batch)
+
+    def shuffled_groups(self, generator: torch.Generator, batch: int) -> Iterator[tuple[Parts, int]]:
+        """Batches of rows that are read block by block: what fills none goes on into the next group of blocks."""
+        order = torch.randperm(len(self.starts), generator=generator).tolist()
+        blocks = SHUFFLED_ROWS // BLOCK
+        left_over: list[tuple[Tensor, ...]] = []
+        while order or left_over:
+            group, order = order[:blocks], order[blocks:]
+            parts = [*left_over, *(self.block(self.starts[k]) for k in group)]
+            whole = [torch.cat(part) for part in zip(*parts, strict=True)]
+            shuffled = torch.randperm(len(whole[0]), generator=generator).to(whole[0].device)
+            full = len(shuffled) // batch * batch if order else len(shuffled)
+            for index in torch.split(shuffled[:full], batch):
+                yield [tuple(part[index] for part in whole)], len(index)
+            rest = shuffled[full:]
+            left_over = [tuple(part[rest] for part in whole)] if len(rest) else []
 
     def block(self, start: int) -> tuple[Tensor, ...]:
         """The rows from ``start`` on as the gradient takes them, with labels and log weights."""

@@ -144,9 +144,9 @@ class ModuleFlow(GradientFlow):
         for j in range(2, stages + 1):
             at = self.at(here, old.tau, old.log_t)
             up, back, push = 2 * b[j] * w0 / b[j - 1], -b[j] / b[j - 2], 2 * b[j] * w1 / b[j - 1]
-            pull = -(1 - b[j - 1] * T[j - 1]) * push
+            start_slope = -(1 - b[j - 1] * T[j - 1]) * push
             new = (1 - up - back) * old.theta + up * here + back * before
-            before, here = here, new + dt * (push * at.slope + pull * old.slope)
+            before, here = here, new + dt * (push * at.slope + start_slope * old.slope)
         return self.at(here, old.tau + dt, old.log_t)
 
     def estimate_curvature(self) -> None:

@@ -39,7 +39,7 @@ class SeparatedFlow(GradientFlow):
         weights = torch.softmax(-q.flatten(), 0).view_as(q)
         self.point = SeparatedState(net, names, q, options.loss, *self.start, weights)
         self.stepper = SeparatedStepper(self.data, self.degree())
-        self.dt = 0.02 * math.exp(self.point.log_rho) / length(self.pull(weights))
+        self.dt = 0.02 * math.exp(self.point.log_rho) / length(self.velocity(weights))
         if isinstance(before.net, PolyReLUNet):
             self.reference = ReferenceDirections.from_net(before.net, self.data)
         self.counts = before.counts | {name: before.counts.get(name, 0.0) for name in ("late_steps", "late_rejected")}
@@ -50,8 +50,8 @@ class SeparatedFlow(GradientFlow):
         q, weights, theta = self.point.q, self.point.weights, gradients.theta(self.point)
 
         def along(weights: Tensor) -> float:
-            pull = self.pull(weights)
-            return sum(float((theta[name] * pull[name]).sum()) for name in self.point.names)
+            velocity = self.velocity(weights)
+            return sum(float((theta[name] * velocity[name]).sum()) for name in self.point.names)
 
         degree = along(weights) / float((weights * q.nan_to_num(posinf=0.0)).sum())
         smallest = torch.zeros_like(weights).flatten()
@@ -59,7 +59,7 @@ class SeparatedFlow(GradientFlow):
         again = along(smallest.view_as(q)) / float(q.min())
         return degree if abs(degree - again) < 1e-6 * degree else None
 
-    def pull(self, weights: Tensor) -> dict[str, Tensor]:
+    def velocity(self, weights: Tensor) -> dict[str, Tensor]:
         """theta' at the point, were these the weights (n, C) of the constraints."""
         flat = weights.flatten()
         some = (flat > 1e-14).nonzero()[:, 0]

@@ -1,4 +1,4 @@
-"""The implicit step of separated_step.py: which constraints pull at its end, and, for p = 1, through which gates.
+"""The implicit step of separated_step.py: which constraints have weight at its end, and, for p = 1, through which gates.
 
     p = softmax(-(q + K p))                                 minimises   log sum exp(-c) + u K u / 2,  c = q + K u
 
@@ -41,17 +41,17 @@ def _newton(first: Tensor, K: Tensor, u: Tensor, gates: Gates, width: Tensor) ->
         t = here[m:]
         p = torch.softmax(-_margins(here, gates, width), dim=0)
         gate = (t / width).clamp(0, 1)
-        pull = p[gates.row] * gates.height
-        force = torch.cat([p, -pull * gate])
+        open_force = p[gates.row] * gates.height
+        force = torch.cat([p, -open_force * gate])
         away = force - u
-        on = ((force.abs() > 1e-12) | (u.abs() > 1e-12) | torch.cat([p < 0, pull > 1e-12])).nonzero()[:, 0]
+        on = ((force.abs() > 1e-12) | (u.abs() > 1e-12) | torch.cat([p < 0, open_force > 1e-12])).nonzero()[:, 0]
         inner = K[on][:, on]
         if len(width):  # A = I + H K, H the second derivative of log sum exp(-c)
             M = torch.zeros(m, len(here), dtype=K.dtype)
             M.diagonal().fill_(1.0)
             M[gates.row, torch.arange(m, len(here))] = -gates.height * gate
             M = M[:, on]
-            bend = torch.cat([torch.zeros_like(p), torch.where((t > 0) & (t < width), pull / width, 0.0)])[on]
+            bend = torch.cat([torch.zeros_like(p), torch.where((t > 0) & (t < width), open_force / width, 0.0)])[on]
             A = ((p[:, None] * M).T @ M - torch.outer(p @ M, p @ M) + torch.diag(bend)) @ inner
         else:
             A = p[on][:, None] * (inner - p[on] @ inner)

@@ -7,7 +7,7 @@
 Once the data are separated, margins q go to thousands while their weights p still switch when q changes by one: an
 explicit step chatters between the constraints near the margin. Here p is that of the end of the step (linearised),
 so steps are limited by how theta turns, and log10 L = -1000 is some dozen of them away. Only constraints near the
-margin enter, the m heaviest; others keep their share of the weight and pull as at the beginning of the step. p is the
+margin enter, the m heaviest; others keep their weights and gradients of the beginning of the step. p is the
 minimum of the convex log sum exp(-(q + K t)) + t K t / 2, K = dt G, by Newton's method in m variables. One step and
 two of half its length give the error and, extrapolated, a result of second order. A step that lowers the smoothed
 margin of a homogeneous net is none of the flow (Lyu & Li 2020, Thm 4.1): it is taken again, shorter.
@@ -35,6 +35,7 @@ NEAR_MARGIN = 12.0  # constraints this far above the smallest margin are offered
 NOTICED_WEIGHT = 1e-5  # a constraint that turns out to have this weight should have been offered
 MAX_REST_WEIGHT = 0.1  # share of the weight that may lie with constraints beyond MAX_CONSTRAINTS
 MAX_GATES = 400  # unknown gates of a step
+MAX_RETRIES = 7  # of a step, with constraints or gates that it had missed
 PINNED = 2e-4  # gates this near to their neuron's plane, relative, are unknowns from the beginning
 GATE_WEIGHT = 1e-4  # weight of the constraints whose gates are
 MAX_CONSTRAINTS = {True: 1500, False: 400}  # constraints of a step: gradients in closed form, or by autograd
@@ -139,29 +140,37 @@ class SeparatedStepper:
 
     def move(self, state: SeparatedState, near: Tangent, dt: float) -> SeparatedState:
         """One step; constraints and gates that were not offered but turn out to matter are, and it is taken again."""
-        for turn in range(8):
-            p, s = self.forces(near, dt)
-            new = self.moved(state, near, dt, p, s)
-            q = all_margins(new.net, self.data)
-            self.work += 1
-            weights = torch.softmax(-q.flatten(), 0)
-            missed = weights > NOTICED_WEIGHT
-            missed[near.chosen] = False
-            if turn == 7:
+        new, p = self.try_step(state, near, dt)
+        for _ in range(MAX_RETRIES):
+            more = self.with_missed(state, near, new, p)
+            if more is None:
                 break
-            if missed.any() and near.rest is None:
-                extra = near.start.clone().flatten()
-                extra[missed] = NOTICED_WEIGHT
-                near = self.tangent(state, extra.view_as(q), torch.cat([near.chosen, missed.nonzero()[:, 0]]))
-                continue
-            pairs = crossed(state, new, near, p) if self.unknown_gates and has_free_gates(state) else None
-            if pairs is None:
-                break
-            found = Gates.from_pairs(state, near.X, near.E, pairs)
-            near = replace(near, gates=found, G=gram_with_gates(state, near.X, near.E, found))
-        full = torch.zeros_like(weights)
+            near = more
+            new, p = self.try_step(state, near, dt)
+        full = torch.zeros_like(new.q).flatten()
         full[near.chosen] = p
-        return replace(new, q=q, weights=full.view_as(q))
+        return replace(new, weights=full.view_as(new.q))
+
+    def try_step(self, state: SeparatedState, near: Tangent, dt: float) -> tuple[SeparatedState, Tensor]:
+        """The end of a step with the constraints and gates of ``near``, margins counted anew, and their weights p."""
+        p, s = self.forces(near, dt)
+        new = self.moved(state, near, dt, p, s)
+        self.work += 1
+        return replace(new, q=all_margins(new.net, self.data)), p
+
+    def with_missed(self, state: SeparatedState, near: Tangent, new: SeparatedState, p: Tensor) -> Tangent | None:
+        """``near`` with the constraints, or else the gates, that matter at the end ``new`` too; None if it has them."""
+        missed = torch.softmax(-new.q.flatten(), 0) > NOTICED_WEIGHT
+        missed[near.chosen] = False
+        if missed.any() and near.rest is None:
+            extra = near.start.clone().flatten()
+            extra[missed] = NOTICED_WEIGHT
+            return self.tangent(state, extra.view_as(new.q), torch.cat([near.chosen, missed.nonzero()[:, 0]]))
+        pairs = crossed(state, new, near, p) if self.unknown_gates and has_free_gates(state) else None
+        if pairs is None:
+            return None
+        found = Gates.from_pairs(state, near.X, near.E, pairs)
+        return replace(near, gates=found, G=gram_with_gates(state, near.X, near.E, found))
 
     def tangent(self, state: SeparatedState, start: Tensor, chosen: Tensor | None = None) -> Tangent:
         """Gradients of the constraints near the margin; ``start`` (n, C): weights to begin with."""
@@ -198,12 +207,12 @@ class SeparatedStepper:
 
     def moved(self, state: SeparatedState, near: Tangent, dt: float, p: Tensor, s: Tensor) -> SeparatedState:
         """theta + dt sum_k p_k grad q_k, the gradients through unknown gates replaced by their forces."""
-        pull = gradients.total(state, near.X, near.E * p[:, None])
+        velocity = gradients.total(state, near.X, near.E * p[:, None])
         if near.gates is not None:
-            gradients.set_gate_forces(pull, state, near.X, p, near.gates, s)
+            gradients.set_gate_forces(velocity, state, near.X, p, near.gates, s)
         if near.rest is not None:
-            pull = {name: part + near.rest[name] for name, part in pull.items()}
-        return replace(state, net=changed(state.net, pull, dt), tau=state.tau + dt)
+            velocity = {name: part + near.rest[name] for name, part in velocity.items()}
+        return replace(state, net=changed(state.net, velocity, dt), tau=state.tau + dt)
 
     def falls(self, old: SeparatedState, new: SeparatedState) -> bool:
         """Whether the smoothed margin of a homogeneous net fell, beyond rounding."""
@@ -223,7 +232,7 @@ class Tangent:
     G: Tensor
     start: Tensor
     gates: Gates | None  # unknown gates of neurons that slide, if any
-    rest: dict[str, Tensor] | None  # pull of the constraints left out, if any,
+    rest: dict[str, Tensor] | None  # sum_k p_k grad q_k of the constraints left out, if any,
     share: float  # their share of the weight,
     drift: Tensor  # and how fast they move the margins q
 
@@ -253,11 +262,11 @@ def length(parts: dict[str, Tensor]) -> float:
     return math.sqrt(sum(float(part.square().sum()) for part in parts.values()))
 
 
-def changed(net: nn.Module, pull: dict[str, Tensor], dt: float) -> nn.Module:
-    """A copy of a net with its parameters moved by dt times ``pull``."""
+def changed(net: nn.Module, velocity: dict[str, Tensor], dt: float) -> nn.Module:
+    """A copy of a net with its parameters moved by dt times ``velocity``."""
     net = copy.deepcopy(net)
     own = dict(net.named_parameters())
     with torch.no_grad():
-        for name, change in pull.items():
+        for name, change in velocity.items():
             own[name].add_(change, alpha=dt)
     return net
