@@ -205,9 +205,8 @@ def cross_check(
 def _chosen(attacks: str | Sequence[str] | None, norm: float) -> list[Peer]:
     able = [peer.name for peer in PEERS.values() if norm in peer.norms]
     if attacks is None or attacks == "all":
-        names = able
-    else:
-        names = [attacks] if isinstance(attacks, str) else list(attacks)
+        return [PEERS[name] for name in able]
+    names = [attacks] if isinstance(attacks, str) else list(attacks)
     for name in names:
         require(name in PEERS, "attacks", name, f"'all' or names out of {', '.join(PEERS)}")
         require(name in able, "attacks", name, f"attacks that know the norm {norm:g}: {', '.join(able)}")

@@ -1,4 +1,4 @@
-"""The implicit step of separated_step.py: which constraints have weight at its end, and, for p = 1, through which gates.
+"""The implicit step of separated_step.py: the weights of the constraints at its end and, for p = 1, the gate forces.
 
     p = softmax(-(q + K p))                                 minimises   log sum exp(-c) + u K u / 2,  c = q + K u
 
