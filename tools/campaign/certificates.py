@@ -259,6 +259,7 @@ NO_CERTIFICATES = {
     "feature_decoupling_radius": "a scale of the papers",
     "flip_radius": "a number of the ideal classifier at a centre",
     "half_radius": "where measured curves fall below one half",
+    "lipschitz_radius": "of a margin as float64 computes it, without rounding; root_lipschitz_radius is tested",
     "margin_over_lipschitz": "a bound of the papers, of a margin as float64 computes it",
     "trained_radius": "a bound of the papers, with constants that are not known",
     "by_radius": "a table",

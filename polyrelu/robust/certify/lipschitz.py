@@ -30,8 +30,8 @@ from polyrelu.robust.core.arithmetic import REAL, Arithmetic
 from polyrelu.robust.core.norms import check_norm, lengths
 from polyrelu.robust.core.scaled_net import DUST, RivalMargins, ScaledNet, gamma
 
-GRAM_ENTRIES = 4_000_000  # entries of a Gram matrix held at a time
-ROW_ENTRIES = 2_000_000  # entries of X converted to float64 at a time
+BLOCK = 4_000_000  # entries of a Gram matrix held at a time
+CHUNK = 2_000_000  # entries of X converted to float64 at a time
 RADIUS_HALVINGS = 45  # of the interval that holds the radius, where no formula gives it: to 3e-14 of its length
 EXACT_EIGENVALUES = 256  # rows of a matrix up to which eigenvalues that only choose a bound are computed, not estimated
 LIGHT_SHARES = (0.0, 1e-14, 1e-12, 1e-10, 1e-8, 1e-6)  # p > 2: shares of sum |a| that the neurons set aside may have
@@ -67,7 +67,7 @@ class LipschitzConstants:
     def radius(self, X: Tensor, y: Tensor) -> Tensor:
         """Proven radius of each row of ``X`` (n, D), float64; ``y`` (n,) as the net's margin wants it."""
         radius = torch.empty(len(X), dtype=torch.float64, device=X.device)
-        size = max(1, ROW_ENTRIES // max(X.shape[1], len(self.net.U)))
+        size = max(1, CHUNK // max(X.shape[1], len(self.net.U)))
         for label in sorted(set(y.tolist())):
             rivals = self.net.rivals(label)
             falls = self.falls[int(label) if len(self.falls) > 1 else 0, rivals.number]
@@ -237,7 +237,7 @@ def _separation(net: ScaledNet, A: Tensor) -> tuple[Tensor, Tensor]:
     rank = torch.empty_like(ordered.indices)
     rank.scatter_(1, ordered.indices, torch.arange(h, device=A.device).expand_as(rank))
     least = torch.full_like(light, torch.inf)
-    for rows in torch.split(torch.arange(h, device=A.device), max(1, GRAM_ENTRIES // h)):
+    for rows in torch.split(torch.arange(h, device=A.device), max(1, BLOCK // h)):
         products = net.U[rows] @ net.U.T
         for m, a in enumerate(A):
             for k, first in enumerate(count[m].tolist()):
@@ -255,7 +255,7 @@ def _correlated(net: ScaledNet, A: Tensor) -> Tensor:
     """p = 1: sqrt(sum_ij (a_i a_j <u_i, u_j>)_+); sup |sum_S a_j u_j| over sets S of neurons is at most that."""
     total = A.new_zeros(len(A))
     h = len(net.U)
-    for rows in torch.split(torch.arange(h, device=A.device), max(1, GRAM_ENTRIES // h)):
+    for rows in torch.split(torch.arange(h, device=A.device), max(1, BLOCK // h)):
         products = net.U[rows] @ net.U.T
         for m, a in enumerate(A):
             total[m] += (products * a[rows, None] * a).clamp(min=0).sum()

@@ -196,7 +196,7 @@ SHAPES = [(5, 14), (20, 30), (40, 24)]
 def test_a_quick_bound_is_at_most_the_least_value_of_its_quadratic(monkeypatch, dim, width, p, most):
     monkeypatch.setattr(krylov, "PROOF_DIMENSIONS", most)
     monkeypatch.setattr(krylov, "SEARCH_DIMENSIONS", most)
-    monkeypatch.setattr(krylov, "ROUNDS", 4)
+    monkeypatch.setattr(krylov, "NEAREST_ROUNDS", 4)
     seen = Seen()
     spied_krylov(monkeypatch, seen)
     for seed in range(4):
