@@ -140,7 +140,7 @@ class HeadSettings:
     def start(self, data: Dataset, p: float, weights: Tensor | None, seed: int) -> HeadStart:
         """In float64 for float64 rows that fit into one batch, otherwise as `precision` says."""
         centre, unit = location(data, weights)
-        power = degree(p, bool(self.normalise_input))
+        power = input_degree(p, bool(self.normalise_input))
         good = bool(centre.isfinite().all()) and abs(power * math.log10(unit)) < MOST_DECADES
         said = f"rows whose squares and powers of {power:g} a float holds: scale them to about 1"
         require(good, "X", f"rows of length {unit:.3g} around their mean", said)

@@ -9,7 +9,15 @@ from polyrelu.robust.attacks.contract import Attack, MinimalAttack, RadiusAttack
 from polyrelu.robust.attacks.convex_concave import ConvexConcave
 from polyrelu.robust.attacks.decision_based import DecisionScore, decision_attack
 from polyrelu.robust.attacks.pgd import PGD, FrankWolfe, PublishedPGD
-from polyrelu.robust.attacks.starts import Anchor, LikeliestRivals, Nearest, Random, Start, Towards, Zero
+from polyrelu.robust.attacks.starts import (
+    Anchor,
+    LikeliestRivalsStart,
+    NearestRivalStart,
+    OtherClassStart,
+    RandomStart,
+    Start,
+    ZeroStart,
+)
 from polyrelu.robust.attacks.table import ATTACKS, STRONGEST
 from polyrelu.robust.attacks.task import CROSS_ENTROPY, EXPONENTIAL, MARGIN, TARGETED, AttackTask, Loss
 

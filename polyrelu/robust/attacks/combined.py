@@ -123,7 +123,7 @@ def strongest(
         if norm not in norms or (alone and attack.needs_other_class):
             continue
         if isinstance(attack, MinimalAttack):
-            attack = AtRadius(attack)
+            attack = RadiusFromMinimal(attack)
         assert isinstance(attack, RadiusAttack)
         more = attack(net, X[left], y[left], radius=radius[left], norm=norm, bounds=bounds, pool=pool, seed=seed)
         perturbation[left], size[left], evaluations = more.perturbation, more.radius, evaluations + more.evaluations

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 
 from polyrelu.robust.attacks.apgd import APGD, SparseAPGD
-from polyrelu.robust.attacks.boundary import BoundaryWalk
+from polyrelu.robust.attacks.boundary_walk import BoundaryWalk
 from polyrelu.robust.attacks.carlini_wagner import CarliniWagner
 from polyrelu.robust.attacks.centre_directions import CentreToCentre, UniversalDirection
 from polyrelu.robust.attacks.contract import Attack
 from polyrelu.robust.attacks.convex_concave import ConvexConcave
 from polyrelu.robust.attacks.pgd import PGD, FrankWolfe, PublishedPGD
-from polyrelu.robust.attacks.starts import LikeliestRivals, Nearest, Towards, Zero
+from polyrelu.robust.attacks.starts import LikeliestRivalsStart, NearestRivalStart, OtherClassStart, ZeroStart
 from polyrelu.robust.attacks.task import CROSS_ENTROPY, MARGIN, TARGETED
 from polyrelu.robust.core.norms import NORMS
 
@@ -20,16 +20,16 @@ ATTACKS: dict[str, Attack] = {
     "apgd-ce": APGD(loss=CROSS_ENTROPY),
     "apgd-margin": APGD(loss=MARGIN),
     "apgd-targeted": APGD(loss=TARGETED),
-    "apgd-rivals": APGD(starts=(LikeliestRivals(3),)),
+    "apgd-rivals": APGD(starts=(LikeliestRivalsStart(3),)),
     "apgd-sparse": SparseAPGD(),
     "frank-wolfe": FrankWolfe(),
-    "frank-wolfe-rival": FrankWolfe(steps=4, starts=(LikeliestRivals(1),)),
-    "frank-wolfe-zero": FrankWolfe(steps=6, starts=(Zero(),)),
-    "frank-wolfe-nearest": FrankWolfe(starts=(Nearest(),)),
-    "frank-wolfe-rivals": FrankWolfe(steps=40, starts=(LikeliestRivals(3),)),
-    "frank-wolfe-towards": FrankWolfe(steps=6, starts=(Towards(4),)),
+    "frank-wolfe-rival": FrankWolfe(steps=4, starts=(LikeliestRivalsStart(1),)),
+    "frank-wolfe-zero": FrankWolfe(steps=6, starts=(ZeroStart(),)),
+    "frank-wolfe-nearest": FrankWolfe(starts=(NearestRivalStart(),)),
+    "frank-wolfe-rivals": FrankWolfe(steps=40, starts=(LikeliestRivalsStart(3),)),
+    "frank-wolfe-towards": FrankWolfe(steps=6, starts=(OtherClassStart(4),)),
     "boundary": BoundaryWalk(),
-    "carlini-wagner": CarliniWagner(starts=(Zero(), Towards())),
+    "carlini-wagner": CarliniWagner(starts=(ZeroStart(), OtherClassStart())),
     "universal": UniversalDirection(),
     "centre": CentreToCentre(),
     "convex-concave": ConvexConcave(),

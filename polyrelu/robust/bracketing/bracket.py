@@ -155,7 +155,7 @@ def _bounds(job: Job, right: Tensor, widest: int) -> tuple[Bounds, tuple[Bracket
     """Both bounds by the certificates that apply, the upper ones of points that are not ``right`` 0."""
     inner = None if applicable(WITHOUT_BRANCHING, job.net, job.norm) is None else inner_net(job.net)
     if inner is not None and applicable([Tier.BRANCHING], job.net, job.norm) is not None:
-        job = replace(job, reduced=reduce(inner, job.tol, job.arithmetic))
+        job = replace(job, reduced=ReducedNet.from_net(inner, job.tol, job.arithmetic))
     sub_classes = isinstance(job.net, ReadOut)
     branched = job.reduced is not None and job.reduced.groups <= widest
     job.progress(int(len(job) - right.sum()))

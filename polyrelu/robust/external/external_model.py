@@ -30,7 +30,7 @@ from polyrelu.robust.bracketing.bracket import Bracket, bracket
 from polyrelu.robust.bracketing.strategies import QUICK_DIRECTIONS
 from polyrelu.robust.certify.contract import WITHOUT_BRANCHING, Budget
 from polyrelu.robust.certify.table import applicable
-from polyrelu.robust.core.external_layers import Flat, OneVersusOne
+from polyrelu.robust.core.external_layers import OneVersusOne, SqueezeSingleLogit
 from polyrelu.robust.core.integrity import altered
 from polyrelu.robust.core.margin import check_points, margin_of
 from polyrelu.robust.core.model_copy import QUERY

@@ -20,11 +20,11 @@ from polyrelu.robust.attacks import (
     CentreToCentre,
     ConvexConcave,
     FrankWolfe,
-    LikeliestRivals,
-    Minimal,
-    Nearest,
+    LikeliestRivalsStart,
+    MinimalFromRadius,
+    NearestRivalStart,
     RadiusAttack,
-    Zero,
+    ZeroStart,
     strongest,
 )
 from polyrelu.robust.attacks.contract import attack_task
@@ -142,7 +142,7 @@ def test_one_class_alone_has_nothing_to_start_from_and_is_attacked_all_the_same(
     assert strongest(net, X[one], y[one], 50.0).success.all()
 
 
-@pytest.mark.parametrize("new", [FrankWolfe(steps=20, starts=(Nearest(),)), BoundaryWalk()])
+@pytest.mark.parametrize("new", [FrankWolfe(steps=20, starts=(NearestRivalStart(),)), BoundaryWalk()])
 def test_an_attack_named_in_the_table_is_tried(new, monkeypatch):
     # at radius .72 the gradient at the centres knows nothing of the other class, so the first search breaks none
     net, y, pool = CentreClassifier(MIX.centres, MIX.labels, p=3), MIX.labels, MIX.sample(200, seed=1)
@@ -164,7 +164,7 @@ def test_what_strongest_tries_is_in_the_table_and_made_for_its_norms():
 def test_attacks_say_whether_they_need_another_class():
     net, X, y = images()
     one = y == y[0]
-    for attack in (*ATTACKS.values(), Minimal(ATTACKS["frank-wolfe-towards"]), CentreToCentre()):
+    for attack in (*ATTACKS.values(), MinimalFromRadius(ATTACKS["frank-wolfe-towards"]), CentreToCentre()):
         options = {"radius": 1.0} if isinstance(attack, RadiusAttack) else {}
         if isinstance(attack, ConvexConcave):
             continue

@@ -24,7 +24,7 @@ from polyrelu.robust import (
 )
 from polyrelu.robust.bracketing import strategies as bounds
 from polyrelu.robust.certify import Scope, Tier, certify
-from polyrelu.robust.core import reduce
+from polyrelu.robust.core import ReducedNet
 from polyrelu.robust.core.relaxation import Relaxation, box_terms
 
 NONE = Budget(nodes=0)
