@@ -260,7 +260,6 @@ NO_CERTIFICATES = {
     "flip_radius": "a number of the ideal classifier at a centre",
     "half_radius": "where measured curves fall below one half",
     "lipschitz_radius": "of a margin as float64 computes it, without rounding; root_lipschitz_radius is tested",
-    "margin_over_lipschitz": "a bound of the papers, of a margin as float64 computes it",
     "trained_radius": "a bound of the papers, with constants that are not known",
     "by_radius": "a table",
     "mark_radius": "a line in a figure",
