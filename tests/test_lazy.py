@@ -25,11 +25,13 @@ def test_importing_the_package_loads_no_library_and_no_subpackage():
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SUBPACKAGES)
 def test_a_subpackage_is_there_after_importing_the_package_alone(name):
     python(f"import polyrelu; assert polyrelu.{name}.__name__ == 'polyrelu.{name}' and polyrelu.{name}.__all__")
 
 
+@pytest.mark.slow
 def test_data_can_be_read_and_certified_after_importing_the_package_alone():
     python(
         "import polyrelu; data = polyrelu.data.read('mixture:dim=8,clusters=2+2,alpha=0.1,n=6')\n"
