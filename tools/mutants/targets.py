@@ -115,6 +115,13 @@ TARGETS = (
     Target("CertifiedRows", CACHE, ("CertifiedRows",)),
     Target("altered", READER, ("altered",), files=("test_integrity",)),
     Target("margin_of", BOUND, ("margin_of",), only=("margin_of",)),
+    Target(
+        "branching_bounds",
+        BOUND,
+        ("bracket",),
+        files=("test_strategies", "test_bracket_edges", "test_readout"),
+        search=("general_attack", "boundary_attack", "_blurred", "_Branching.apart"),
+    ),
     Target("readout_bounds", BOUND, (), files=("test_readout", "test_readout_terms")),
     Target(
         "proven_at_radius",
