@@ -125,6 +125,7 @@ def test_every_module_stands_in_the_order():
     assert {subpackage(name) for name in sources(ROOT)} - {"polyrelu", "__main__"} == set(ORDER)
 
 
+@pytest.mark.slow
 def test_imports_go_one_way():
     assert upward(ROOT) == []
 
@@ -133,6 +134,7 @@ def test_no_modules_import_one_another():
     assert cycles(ROOT) == []
 
 
+@pytest.mark.slow
 def test_no_private_name_leaves_its_subpackage():
     assert private(ROOT) == []
 

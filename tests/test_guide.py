@@ -3,6 +3,8 @@
 import re
 from pathlib import Path
 
+import pytest
+
 GUIDE = Path(__file__).parents[1] / "docs" / "guide.md"
 BLOCKS = re.findall(r"```python\n(.*?)```", GUIDE.read_text(encoding="utf-8"), re.DOTALL)
 SMALLER = {
@@ -12,6 +14,7 @@ SMALLER = {
 }
 
 
+@pytest.mark.slow
 def test_guide_runs(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     names = {}

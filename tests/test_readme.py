@@ -11,6 +11,7 @@ BLOCKS = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), 
 SMALLER = {"dim=1000": "dim=60", "20_000": "1200", "width=2000": "width=40"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block", BLOCKS, ids=["researcher", "learned", "robust", "practitioner"])
 def test_example_runs(block, tmp_path, monkeypatch, capsys):
     rng = np.random.default_rng(0)

@@ -153,6 +153,7 @@ def test_types_of_numbers_count(identity):
     assert len({identity({paths: f"N = {text}\n"}) for text in ("10", "10.0", "'10'", "True", "None", "()")}) == 6
 
 
+@pytest.mark.slow
 def test_no_experiment_depends_on_claims_published_numbers_or_pages():
     for claim in catalogue().values():
         if claim.experiment:

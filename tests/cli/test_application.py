@@ -3,6 +3,7 @@
 import subprocess
 import sys
 
+import pytest
 from running import ALONE, SMALL, program
 from waiting import LIMIT
 
@@ -37,6 +38,7 @@ def test_version():
     assert (result.returncode, result.stdout) == (0, f"polyrelu {polyrelu.__version__}\n")
 
 
+@pytest.mark.slow
 def test_errors_have_no_traceback_outside_the_tests_either(tmp_path):
     result = program("flow", *SMALL, "--p", 0.5, "--out", tmp_path / "run")
     assert result.returncode == 2

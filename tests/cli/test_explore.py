@@ -111,6 +111,7 @@ def test_a_run_in_float64_is_looked_at_in_float64(folder, tmp_path):
     torch.testing.assert_close(net.directions(), mine.run.net.directions(), rtol=0, atol=1e-14)
 
 
+@pytest.mark.slow
 @pytest.mark.waits
 def test_it_runs_until_it_is_interrupted(folder):
     pytest.importorskip("uvicorn")

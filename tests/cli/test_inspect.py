@@ -4,11 +4,13 @@ import json
 import shlex
 
 import numpy as np
+import pytest
 from running import names, polyrelu_
 
 from polyrelu.data import OrthonormalMixture
 
 
+@pytest.mark.slow
 def test_inspect_reads_a_run_with_its_trajectory(done, tmp_path):
     _, folder = done
     data = "mixture:dim=50,clusters=3+2,alpha=0.1,n=500,seed=0"
@@ -29,6 +31,7 @@ def test_inspect_refuses_what_is_not_a_net(tmp_path):
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 def test_inspect_reads_labels_as_the_head_that_was_fitted_on_them(tmp_path):
     mixture = OrthonormalMixture(dim=8, positive=2, negative=2, alpha=0.1).sample(80, seed=0)
     rows_file = tmp_path / "rows.npz"

@@ -74,6 +74,7 @@ def table_of(path, X, y=None, names=NAMES, label="kind"):
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["two", "three"])
 def test_every_number_is_that_of_the_estimator(tmp_path, request, kind):
     head, file = request.getfixturevalue(kind)
@@ -143,6 +144,7 @@ def test_blocks_give_the_same_lines(tmp_path, monkeypatch, two, name):
     assert np.allclose([float(part[2]) for part in parts], [float(part[2]) for part in wanted], rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_rows(tmp_path, three):
     _, file = three
     rows = np.resize(points(300, KINDS["three"])[0].astype(np.float32), (80_000, 4))
@@ -216,6 +218,7 @@ def test_a_head_says_what_it_takes(two, three):
 # --------------------------------------------------------------------------------------------------------- evaluate
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["two", "three"])
 def test_evaluate_takes_the_labels_of_a_head(tmp_path, monkeypatch, request, kind):
     head, file = request.getfixturevalue(kind)
@@ -238,6 +241,7 @@ def test_evaluate_takes_the_labels_of_a_head(tmp_path, monkeypatch, request, kin
     assert not (tmp_path / "new").exists()
 
 
+@pytest.mark.slow
 def test_stdout_is_flushed_a_chunk_at_a_time_also_when_a_bar_stands_before_it(tmp_path, monkeypatch, two):
     """A progress bar puts a stream of its own in the place of sys.stdout: lines still go to the first one, whole."""
     X, y = points(250, KINDS["two"], seed=2)

@@ -19,6 +19,7 @@ def rows():
     return X, (X[:, 0] > 0).astype(int)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind, share", [(PolyReLUClassifier, 1.0), (Other, 0.0)])
 def test_shares_are_proven_of_the_class_itself_alone(rows, kind, share):
     X, y = rows
@@ -31,6 +32,7 @@ def test_shares_are_proven_of_the_class_itself_alone(rows, kind, share):
     assert ((found.lower > 0).all() if share else (found.lower == 0).all()) and (found.upper > 0).all()
 
 
+@pytest.mark.slow
 def test_what_is_found_for_an_altered_head_counts_where_it_answers_otherwise(rows):
     X, y = rows
     head = Other(width=4, epochs=3, random_state=0).fit(X, y)

@@ -33,6 +33,7 @@ def library(setting):
     return polyrelu.flow(net, mixture.sample(setting.samples, setting.seed), loss="exp", until=1e-2), mixture
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("p", "log10_scale"), [(1, -7), (2.35, -7), (3, -7), (3, -300)])
 def test_frames_are_the_library_s_history(p, log10_scale):
     setting = Setting(p=p, dim=12, samples=60, width=16, positive=3, negative=2, log10_scale=log10_scale)
@@ -65,6 +66,7 @@ def test_the_command_makes_the_same_flow():
     assert words[words.index("--clusters") + 1] == "3+2"
 
 
+@pytest.mark.slow
 def test_radii_are_the_library_s():
     messages, recording, run = told(SMALL)
     radii.stream(recording, messages.append)

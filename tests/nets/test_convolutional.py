@@ -12,6 +12,7 @@ from polyrelu.nets import ResNet, load, save
 DOUBLE = {"dtype": torch.float64, "seed": 2}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("channels", "outputs"), [(3, 10), (1, 1)])
 def test_the_default_is_resnet_18(channels, outputs):
     # stem 9 c 64; stages 2 blocks of two 3x3 convolutions; 1x1 across where channels change; (weight, bias) per norm

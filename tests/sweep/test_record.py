@@ -16,6 +16,7 @@ PLAIN = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(PLAIN)
 def test_any_plain_value_survives_strict_json(value):
     text = json.dumps(encode(value), allow_nan=False)

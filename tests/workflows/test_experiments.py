@@ -1,3 +1,5 @@
+import pytest
+
 from polyrelu.sweep import Sweep, run_sweep
 from polyrelu.workflows.experiments import PUBLISHED, mixture
 from polyrelu.workflows.flow.settings import FlowSettings
@@ -5,6 +7,7 @@ from polyrelu.workflows.flow.settings import FlowSettings
 SMALL = {"clusters": "2+2", "dim": 40, "samples": 400, "width": 40, "points": 20}
 
 
+@pytest.mark.slow
 def test_mixture_measures_what_training_does_to_each_p(tmp_path):
     sweep = Sweep.grid("polyrelu.workflows.experiments:mixture", {"p": [1, 3]}, SMALL)
     averages, centres = (record.result for record in run_sweep(sweep, tmp_path, workers=1))

@@ -10,6 +10,7 @@ from polyrelu.claims.llwa21.simplicity import hand_built, mirrored, slab_data
 from polyrelu.data import SymmetricSeparable
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.id)
 def test_the_claim_holds_and_a_wrong_number_turns_it(claim, run, assert_complete, assert_can_fail):
     assert_complete(claim)

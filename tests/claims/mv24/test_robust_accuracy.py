@@ -36,6 +36,7 @@ def test_few_coordinates_break_the_same_points():
     assert 0 < whole[1] < whole[0]
 
 
+@pytest.mark.slow
 def test_the_net_of_figure_2_is_bracketed(shrunken, monkeypatch, run, quantities):
     monkeypatch.setattr(robust_accuracy, "ATTACKED", {1.0: (0.34,), 3.0: (0.75,)})
     values, kept = run(robust_accuracy.breaking)

@@ -36,6 +36,7 @@ def test_a_polynomial_net_is_a_normalised_one_with_other_weights():
     assert robust_accuracy.normalised(same) is same
 
 
+@pytest.mark.slow
 def test_starts_give_the_numbers_they_are_judged_by(shrunken, run, quantities):
     values, kept = run(robust_accuracy.starts)
     for id in ("B10", "B11", "B12"):
@@ -57,6 +58,7 @@ def test_one_wrong_number_turns_the_verdict(id, profile, verdict, inside, outsid
         assert verdict(claim, profile, good | {check.quantity: outside(check)}) is Verdict.DIFFERS
 
 
+@pytest.mark.slow
 def test_six_models_are_compared(monkeypatch, run, quantities, verdict):
     size = MixtureSize(dim=60, positive=12, negative=8, samples=400, width=200, points=20, alpha=0.05)
     monkeypatch.setattr(sizes, "FIG2", {"quick": size})

@@ -46,12 +46,14 @@ def test_a_linear_error_is_not_a_quadratic_one():
         assert judge(claim, "quick", kept).verdict is told
 
 
+@pytest.mark.slow
 def test_the_distance_falls_with_the_noise():
     far = [theorems.rate.run("quick", 0, alpha).values["smallest distance"] for alpha in (0.2, 0.3)]
     assert 0.01 < far[0] < 0.08
     assert far[0] < far[1]
 
 
+@pytest.mark.slow
 def test_closeness_is_measured_and_a_broken_promise_noticed(monkeypatch):
     monkeypatch.setattr(theorems, "NUS", (1e-3, 5e-3))
     claim, found = CLAIMS["B21"], theorems.closeness("quick", 0)

@@ -57,6 +57,7 @@ def test_a_zero_neuron_points_at_nothing():
     assert [text.get_text() for text in figure.axes[0].get_yticklabels()] == [r"$\mu_-$  ×1", "none  ×1"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("h", "K"), [(1, 1), (2, 2), (20, 10), (300, 40), (300, 2)])
 def test_labels_of_maps_never_overlap(h, K, apart, inside, render):
     cosines = np.eye(K)[np.arange(h) % K]

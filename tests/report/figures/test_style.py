@@ -19,6 +19,7 @@ TURN = np.minimum(1, np.exp(TIME) / 20)
 LOSS = -np.maximum(0, np.exp(TIME) - 100) / 30
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", [".png", ".svg"])
 @pytest.mark.parametrize(
     "make",

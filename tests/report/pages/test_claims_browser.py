@@ -46,6 +46,7 @@ def fragment(page):
     return page.evaluate("location.hash")
 
 
+@pytest.mark.slow
 def test_filters_and_search_narrow_the_rows_and_stand_in_the_address(visit):
     page = visit()
     assert shown(page) == CLAIMS
@@ -71,6 +72,7 @@ def test_filters_and_search_narrow_the_rows_and_stand_in_the_address(visit):
     assert shown(page) == ["E1", "E2"]
 
 
+@pytest.mark.slow
 def test_the_address_brings_a_view_back(visit):
     page = visit("#verdict=differs&q=luck")
     assert shown(page) == ["A4"]
@@ -83,6 +85,7 @@ def test_the_address_brings_a_view_back(visit):
     assert page.evaluate("document.querySelector('[name=verdict]').selectedOptions[0].text") == "all"
 
 
+@pytest.mark.slow
 def test_an_anchor_opens_its_row_even_if_it_was_filtered_away(visit):
     page = visit("#verdict=differs")
     page.evaluate("location.hash = '#B7'")
@@ -93,6 +96,7 @@ def test_an_anchor_opens_its_row_even_if_it_was_filtered_away(visit):
     assert page.locator("#B1-files").is_visible()
 
 
+@pytest.mark.slow
 def test_rows_open_with_the_keyboard(visit):
     page = visit("#claims")
     page.locator("#unfold").focus()
@@ -112,6 +116,7 @@ def test_rows_open_with_the_keyboard(visit):
     assert page.locator(".claim details[open]").count() == 0
 
 
+@pytest.mark.slow
 def test_without_a_script_every_row_shows_and_opens(visit):
     page = visit(java_script_enabled=False)
     assert shown(page) == CLAIMS
@@ -120,6 +125,7 @@ def test_without_a_script_every_row_shows_and_opens(visit):
     assert page.locator("#A3 .more").is_visible()
 
 
+@pytest.mark.slow
 def test_commands_can_be_copied(visit, example):
     page = visit()
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
@@ -128,6 +134,7 @@ def test_commands_can_be_copied(visit, example):
     assert page.evaluate("navigator.clipboard.readText()") == example.about.command
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [(320, 700), PHONE, (700, 900), DESKTOP])
 def test_nothing_sticks_out_even_with_every_row_open(visit, size):
     page = visit(size=size)
@@ -137,6 +144,7 @@ def test_nothing_sticks_out_even_with_every_row_open(visit, size):
     assert page.evaluate(f"{out}.map((one) => one.outerHTML.slice(0, 80))") == []
 
 
+@pytest.mark.slow
 def test_columns_on_a_desk_and_cards_on_a_phone(visit):
     places = "(where) => [...document.querySelectorAll(where + ' > span')].map((one) => one.getBoundingClientRect())"
     page = visit()
@@ -157,6 +165,7 @@ def test_columns_on_a_desk_and_cards_on_a_phone(visit):
     assert not page.is_visible(".head")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_everything_can_be_read_in_the_light_and_in_the_dark(visit, contrasts, scheme):
     page = visit(color_scheme=scheme)
@@ -171,6 +180,7 @@ def test_everything_can_be_read_in_the_light_and_in_the_dark(visit, contrasts, s
     assert ground == ["rgb(255, 255, 255)" if scheme == "light" else "rgb(21, 23, 26)", "rgb(255, 255, 255)"]
 
 
+@pytest.mark.slow
 def test_on_paper_the_shown_rows_are_kept_and_figures_are_whole(visit):
     page = visit("#verdict=differs", color_scheme="dark")
     page.emulate_media(media="print")

@@ -12,6 +12,7 @@ from polyrelu.robust.bracketing.readout import raise_by_next_subclasses
 from polyrelu.robust.certify.contract import Job
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p", [1.0, 2.0, 3.0])
 @pytest.mark.parametrize("widest", [0, 200])
 def test_bounds_are_as_near_for_short_points_as_for_long_ones(p: float, widest: int) -> None:

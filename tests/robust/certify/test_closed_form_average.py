@@ -66,6 +66,7 @@ def exact_average_radius(x, own, other):
     return max(mpmath.mpf(0), min(distance(own), distance([a - b for a, b in zip(own, other, strict=True)])))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [1.0, 1e3, 1e6, 1e9, 1e12, 1e17])
 def test_sums_of_both_classes_that_nearly_agree(size):
     draw = torch.Generator().manual_seed(1)

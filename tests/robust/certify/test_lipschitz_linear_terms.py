@@ -14,11 +14,13 @@ POWERS = [1.0, 1.5, 2.0, 3.0, 4.0, 7.5]
 KINDS = ["plain", "bias", "normalised", "classes", "one side"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_cheap_radii_are_between_the_truth_and_a_floor(sandwiched, kind: str) -> None:
     sandwiched("cheap", root_lipschitz_radius, kind, POWERS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_linear_radii_are_between_the_truth_and_a_floor(sandwiched, kind: str) -> None:
     sandwiched("linear", linear_radius, kind, POWERS)

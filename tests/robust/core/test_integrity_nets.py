@@ -51,6 +51,7 @@ def replaced():
 X = torch.tensor([[1.0, 0.2], [0.1, 1.0]], dtype=torch.float64)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("norm", [1, 2, float("inf")])
 @pytest.mark.parametrize("make", [shifted, hooked, replaced])
 def test_the_bracket_attacks_what_answers_and_proves_nothing(make, norm):
@@ -88,6 +89,7 @@ class Contrary(PolyReLUClassifier):
         return said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [Contrary, "instance"])
 def test_of_a_head_that_predicts_otherwise_nothing_is_proven(kind):
     draw = np.random.default_rng(0)

@@ -14,6 +14,7 @@ def exact_dot(a: torch.Tensor, b: torch.Tensor) -> Fraction:
     return sum((Fraction(x) * Fraction(y) for x, y in zip(a.tolist(), b.tolist(), strict=True)), Fraction(0))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("k", [1, 2, 5])
 @pytest.mark.parametrize("far", [1e3, 1e5, 1e8])
 def test_a_half_space_far_from_the_origin_is_never_proven_farther_than_it_is(k: int, far: float) -> None:

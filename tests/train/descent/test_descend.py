@@ -54,6 +54,7 @@ def test_sgd_visits_every_row_once_an_epoch_and_repeats_itself():
     assert first.counts["steps"] == 17
 
 
+@pytest.mark.slow
 def test_logistic_regression_reaches_the_max_margin_direction_at_a_loss_no_float_holds():
     # E11 in loss time: two points per side; the max-margin direction of this set is e1 exactly.
     X = torch.tensor([[1.0, 2.0], [1.0, -2.0], [-1.0, 2.0], [-1.0, -2.0], [3.0, 1.0]], dtype=F64)
@@ -77,6 +78,7 @@ def test_loss_based_rate_never_keeps_a_worse_epoch(data):
     assert np.all(np.diff(out.history.log_loss) <= 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["sgd", "adam"])
 def test_batched_methods_fit_the_mixture_with_any_module(data, method):
     for net in (

@@ -72,6 +72,7 @@ def test_dropping_keeps_inactive_neurons_in_place():
     assert torch.equal(whole.kappa, state.kappa)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p", [1.0, 3.0])
 def test_run_with_merging_and_dropping_agrees_with_the_full_run(p):
     data = OrthonormalMixture(dim=50, positive=3, negative=2, alpha=0.1, dtype=F64).sample(1500, seed=1)

@@ -32,6 +32,7 @@ def test_squared_loss_in_closed_form():
     assert float(out.net.weight.detach()[0, 0]) == pytest.approx(1 - math.exp(-2), rel=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("net", [TanhNet(4, 6, scale=0.5, dtype=F64), MLP(4, 6, 3, activation="softplus", dtype=F64)])
 def test_against_an_independent_solver(net):
     source = torch.Generator().manual_seed(0)
@@ -54,6 +55,7 @@ def test_against_an_independent_solver(net):
     assert np.linalg.norm(found - exact) <= 1e-4 * np.linalg.norm(exact)
 
 
+@pytest.mark.slow
 def test_a_two_layer_relu_net_flows_as_its_polar_twin():
     data = OrthonormalMixture(dim=20, positive=2, negative=2, alpha=0.1, dtype=F64).sample(80, seed=0)
     twin = PolyReLUNet(20, 10, 1.0, init="balanced", scale=0.05, seed=0, dtype=F64)

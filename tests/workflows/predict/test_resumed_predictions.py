@@ -40,16 +40,19 @@ def certified_anew(tmp_path, monkeypatch):
     return run
 
 
+@pytest.mark.slow
 def test_the_first_chunk_is_taken_as_it_was(certified_anew):
     assert certified_anew() == [4]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name, other", [("TOL", 0.02), ("NODES", 31), ("CERTIFIED", 8)])
 def test_rows_certified_with_other_settings_are_certified_again(certified_anew, monkeypatch, name, other):
     monkeypatch.setattr(predictions, name, other)
     assert sum(certified_anew()) == 8
 
 
+@pytest.mark.slow
 def test_rows_certified_by_another_version_are_certified_again(certified_anew, monkeypatch):
     monkeypatch.setattr(predictions, "__version__", "0")
     assert sum(certified_anew()) == 8
