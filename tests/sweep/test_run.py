@@ -196,7 +196,7 @@ def test_folders_of_something_else_are_refused(tmp_path, monkeypatch):
     run_sweep(SQUARES, tmp_path / "out", workers=1)
     with pytest.raises(InputError, match=r"this function, swept:moody; it holds results of swept:square: .*--out"):
         run_sweep(Sweep("swept:moody", [{"x": 1}]), tmp_path / "out")
-    monkeypatch.setattr("polyrelu.sweep.run.version", lambda function: "9+abc")
+    monkeypatch.setattr("polyrelu.sweep.run.source_version", lambda function: "9+abc")
     with pytest.raises(InputError, match=r"this version, 9\+abc; it holds results of 0\+[0-9a-f]{12}: choose another"):
         run_sweep(SQUARES, tmp_path / "out")
     (tmp_path / "mine").mkdir()
@@ -210,9 +210,9 @@ def test_folders_of_something_else_are_refused(tmp_path, monkeypatch):
 
 
 def test_sources_that_change_under_a_run_end_it(tmp_path, monkeypatch):
-    from polyrelu.sweep import version
+    from polyrelu.sweep import source_version
 
-    monkeypatch.setattr("polyrelu.sweep.run.version", lambda function: version(function)[:-1] + "x")
+    monkeypatch.setattr("polyrelu.sweep.run.source_version", lambda function: source_version(function)[:-1] + "x")
     with pytest.raises(InputError, match=r"its source here is version .*, but this sweep is of .*x; finished settings"):
         run_sweep(SQUARES, tmp_path)
 
