@@ -98,7 +98,7 @@ TARGETS = (
     ),
     Target("Folder", CACHE, ("Folder",)),
     Target("key_of", CACHE, ("key_of", "digest", "encode")),
-    Target("sweepable", CACHE, ("version",)),
+    Target("sweepable", CACHE, ("source_version",)),
     Target("Guard", READER | CACHE, ("application", "Guard", "is_local")),
     Target("Parameter", READER, ("PARAMETERS",)),
     Target("Question", READER, (), files=("test_server",), only=("Question.from_json", "_two")),
